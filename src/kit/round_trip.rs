@@ -18,11 +18,12 @@ pub type Open<C> = fn(&Path) -> ChannelPair<C>;
 pub struct Exchange<F> {
     /// The name in error messages.
     name: &'static str,
+    /// Before the partners, which may need what it does when it ends.
+    once: F,
     partners: Vec<Partner>,
     /// Waits for a partner in an iteration, for the time after which a batch counts as hung.
     waits: u64,
     alarm: Alarm,
-    once: F,
 }
 
 impl<F: FnMut() -> i64> Exchange<F> {
@@ -31,7 +32,7 @@ impl<F: FnMut() -> i64> Exchange<F> {
     /// # Errors
     /// The kernel refuses the alarm.
     pub fn new(name: &'static str, partners: Vec<Partner>, waits: u64, once: F) -> Result<Self> {
-        Ok(Self { name, partners, waits, alarm: Alarm::new()?, once })
+        Ok(Self { name, once, partners, waits, alarm: Alarm::new()? })
     }
 }
 

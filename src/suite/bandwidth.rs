@@ -125,7 +125,7 @@ fn cases() -> Vec<Case> {
 
 fn case_of_variant(variant: Variant) -> Case {
     let plan = variant.plan();
-    let (bytes, crowd, node) = (plan.bytes_moved(), variant.crowd, variant.node);
+    let (bytes, crowd, node) = (plan.bytes_moved(), variant.row.crowd, variant.node);
     let set_up = match crowd {
         None => set_up(move |place| single_workload(plan_at_scale(plan, place)?, node)),
         Some(crowd) => set_up(move |place| parallel_workloads(crowd, plan_at_scale(plan, place)?, place)),

@@ -4,6 +4,7 @@ use super::{Ending, Part, QUEUE, Row};
 use crate::case::{Report, Subject};
 use crate::clock::{Clock, Counts, Ticks};
 use crate::error::{Error, Result};
+use crate::kit::kernel_call::time_until_error;
 use crate::kit::placement::partner_time_limit;
 use crate::kit::socket::connection::{
     Address, End, Family, Listeners, Side, accept, check_granted, count_time_wait, error_from_answer,
@@ -348,18 +349,9 @@ impl Subject for Whole {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         let (at, listener) = (*self.listeners.address(), self.listeners.first_descriptor());
         let ending = self.ending;
-        let mut ended = Ok(());
-        let ticks = self.alarm.run_with_limit(partner_time_limit(iterations), || {
-            clock.time(|| {
-                for _ in 0..iterations {
-                    ended = connect_and_close(&at, listener, ending);
-                    if ended.is_err() {
-                        break;
-                    }
-                }
-            })
-        });
-        ended.map_err(|(call, answer)| error_from_answer(call, answer))?;
+        let timed = || time_until_error(iterations, clock, || connect_and_close(&at, listener, ending));
+        let ended = self.alarm.run_with_limit(partner_time_limit(iterations), timed);
+        let ticks = ended.map_err(|(call, answer)| error_from_answer(call, answer))?;
         match self.listeners.find_waiting()? {
             None => Ok(ticks),
             Some(_) => Err(Error::Disturbed("a connection waits that was not ours: run again".into())),
