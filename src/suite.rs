@@ -90,7 +90,7 @@ pub fn find_group(name: &str) -> Option<&'static Group> {
 
 /// The tables whose operations can be left out, and their groups.
 const TABLES: [(&str, &[Row]); 4] = [
-    ("container", container::start_step::ROWS),
+    ("container", container::ROWS),
     ("mapping", mapping::page_state::ROWS),
     ("tracing", tracing::confined::ROWS),
     ("tracing", tracing::probed::ROWS),

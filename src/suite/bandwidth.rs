@@ -50,9 +50,7 @@
 //! perf bench `numa mem`; Intel's Memory Latency Checker (nodes against nodes); McCalpin's STREAM (the four operations and the way of counting); lmbench's `bw_mem` (McVoy and Staelin 1996); CSE
 //! 221 project report (unrolled sums and stores of 256 MB), CSC501 project report (`memcpy` and `memset` of 8 and 16 MB).
 
-mod cursor;
 mod stream_plan;
-mod stride_order;
 mod strided;
 mod variant;
 mod workload;

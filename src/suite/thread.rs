@@ -32,7 +32,6 @@
 //! pthread_create(3), clone(2), futex(2).
 
 mod operation;
-mod operation_pool;
 
 use crate::case::{Case, Claim, Group, Need, OwnTasks, Place, set_up};
 use crate::clock::Clock;
@@ -44,8 +43,7 @@ use crate::kit::task;
 use crate::kit::watchdog::{PERIOD, Watchdog};
 use crate::platform::cpu;
 use crate::record::Headline;
-use operation::{Arriving, Attributes, Bare};
-use operation_pool::{Pool, Usage};
+use operation::{Arriving, Attributes, Bare, Pool, Usage};
 
 pub const GROUP: Group = Group::new("thread", include_str!("thread.rs"), cases).headlines(&HEADLINES);
 

@@ -24,7 +24,7 @@ use syscost::kit::socket::dialogue::Timed;
 use syscost::kit::socket::endpoint::{Blocking, Endpoint};
 use syscost::kit::task;
 use syscost::suite::chase::operation_ring::{LINE, Spread, Walk};
-use syscost::suite::context_switch::move_to_cpu::Moving;
+use syscost::suite::context_switch::Moving;
 use syscost::suite::lock::waiters::{self, Call, waiter_set_up};
 use syscost::suite::page_fault::touch::{Expected, Touches};
 use syscost::suite::socket_round_trip::conversation::Conversation;
