@@ -122,29 +122,19 @@ fn counter_reads() -> Vec<Case> {
         false => Err("this processor has no SERIALIZE instruction (CPUID leaf 7, EDX bit 14)".into()),
     });
     let traps = if arch::is_guest() { 2.0 * TRAP } else { 0.0 };
+    #[rustfmt::skip]
     let reads = vec![
         read("rdtsc", "the counter, unordered", arch::read).predict(20.0, 0.0, "microcoded read"),
-        read("lfence-rdtsc", "the counter, after all earlier work", arch::start).predict(
-            25.0,
-            0.0,
-            "the read, once the pipeline has drained",
-        ),
+        read("lfence-rdtsc", "the counter, after all earlier work", arch::start)
+            .predict(25.0, 0.0, "the read, once the pipeline has drained"),
         read("rdtscp-lfence", "the counter and the CPU, before all later work", arch::stop)
-            .need(RDTSCP)
-            .predict(35.0, 0.0, "the read, which waits by itself, and a drain"),
+            .need(RDTSCP).predict(35.0, 0.0, "the read, which waits by itself, and a drain"),
         read("serialize-rdtsc", "the counter behind SERIALIZE", arch::read_serialize)
-            .need(serialize)
-            .predict(60.0, 0.0, "serialisation drains stores too"),
-        read("lfence-rdtsc-rdtscp-lfence", "both ends of this crate's bracket", || {
-            arch::start() ^ arch::stop()
-        })
-        .need(RDTSCP)
-        .predict(60.0, 0.0, "the sum of its two ends"),
-        read("cpuid-rdtsc-rdtscp-cpuid", "both ends of the bracket of 2010", || {
-            arch::start_cpuid() ^ arch::stop_cpuid()
-        })
-        .need(RDTSCP)
-        .predict(300.0, traps, "serialisation twice; in a guest two traps to its hypervisor"),
+            .need(serialize).predict(60.0, 0.0, "serialisation drains stores too"),
+        read("lfence-rdtsc-rdtscp-lfence", "both ends of this crate's bracket", || arch::start() ^ arch::stop())
+            .need(RDTSCP).predict(60.0, 0.0, "the sum of its two ends"),
+        read("cpuid-rdtsc-rdtscp-cpuid", "both ends of the bracket of 2010", || arch::start_cpuid() ^ arch::stop_cpuid())
+            .need(RDTSCP).predict(300.0, traps, "serialisation twice; in a guest two traps to its hypervisor"),
     ];
     reads.into_iter().map(|case| case.claim(Claim::NeverEnters)).collect()
 }

@@ -1,6 +1,6 @@
 //! Counters of large objects: a process of many threads, and one of many network interfaces.
 
-use super::{Answer, CLOCK_AND_PIDFD, Call, FIELD, PREAD, READ, boxed_call, enters_claim, reading_case};
+use super::{Answer, CLOCK_AND_PIDFD, Call, Calls, FIELD, PREAD, READ, boxed_call, reading};
 use crate::case::Case;
 use crate::case::need::TAKES_SECONDS;
 use crate::counters::{Interface, Process};
@@ -18,33 +18,25 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Bytes of a thread's stack: they only sleep.
 const STACK: usize = 32 << 10;
 
+#[rustfmt::skip]
 pub(super) fn cases() -> Vec<Case> {
+    const SUMMED: &str = "the kernel adds up over the threads";
     vec![
-        many_threads_case("page-faults", "page faults", |process| {
-            process.page_faults().map(|reading| reading.value)
-        })
-        .claim(enters_claim(PREAD))
-        .predict(4_500.0 + THREADS as f64 * 40.0, 100.0, "the kernel adds up over the threads"),
-        many_threads_case("cpu-time", "CPU time", |process| {
-            process.cpu_time().map(|reading| reading.value.as_nanos() as u64 | 1)
-        })
-        .claim(enters_claim(CLOCK_AND_PIDFD))
-        .predict(600.0 + THREADS as f64 * 20.0, 400.0, "the kernel adds up over the threads"),
-        many_threads_case("threads", "threads", |process| process.threads().map(|reading| reading.value))
-            .predict(500.0, 100.0, FIELD),
-        many_threads_case("resident", "resident set", |process| {
-            process.resident().map(|reading| reading.value)
-        })
-        .claim(enters_claim(PREAD))
-        .predict(1_200.0, 100.0, READ)
-        .need(TAKES_SECONDS),
-        reading_case("net-bytes/200-interfaces", "bytes sent by one of 200 interfaces", many_interfaces_call)
-            .claim(enters_claim(PREAD))
-            .predict(1_300.0, 100.0, READ),
+        many_threads_case("page-faults", "page faults", PREAD, (4_500.0 + THREADS as f64 * 40.0, 100.0, SUMMED), |process| process.page_faults().map(|reading| reading.value)),
+        many_threads_case("cpu-time", "CPU time", CLOCK_AND_PIDFD, (600.0 + THREADS as f64 * 20.0, 400.0, SUMMED), |process| process.cpu_time().map(|reading| reading.value.as_nanos() as u64 | 1)),
+        many_threads_case("threads", "threads", &[], (500.0, 100.0, FIELD), |process| process.threads().map(|reading| reading.value)),
+        many_threads_case("resident", "resident set", PREAD, (1_200.0, 100.0, READ), |process| process.resident().map(|reading| reading.value)).need(TAKES_SECONDS),
+        reading("net-bytes/200-interfaces", "bytes sent by one of 200 interfaces", PREAD, (1_300.0, 100.0, READ), many_interfaces_call),
     ]
 }
 
-fn many_threads_case(name: &str, words: &str, read: fn(&Process) -> Answer<u64>) -> Case {
+fn many_threads_case(
+    name: &str,
+    words: &str,
+    calls: Calls,
+    cycles: (f64, f64, &'static str),
+    read: fn(&Process) -> Answer<u64>,
+) -> Case {
     let open = move || {
         let (child, process) = start_many_threads()?;
         boxed_call(move || {
@@ -52,11 +44,8 @@ fn many_threads_case(name: &str, words: &str, read: fn(&Process) -> Answer<u64>)
             read(&process)
         })
     };
-    reading_case(
-        format!("{name}/{THREADS}-threads"),
-        &format!("{words} of a process of {THREADS} threads"),
-        open,
-    )
+    let title = format!("{words} of a process of {THREADS} threads");
+    reading(format!("{name}/{THREADS}-threads"), &title, calls, cycles, open)
 }
 
 /// A child with [`THREADS`] sleeping threads.

@@ -24,21 +24,15 @@ const WINDOW: usize = 16;
 
 pub(super) fn cases() -> Vec<Case> {
     let why = "sixteen exceptions, and 256 pages found in the cache and entered into the table";
-    vec![
-        cached_file_case(
-            "cached-sequential/1MiB",
-            "1 MiB of a cached file touched, page by page",
-            Order::Untold,
-        )
-        .predict(16.0 * 700.0, 256.0 * 60.0, why),
-        cached_file_case(
-            "cached-random/1MiB",
-            "1 MiB of a cached file touched, in random order",
-            Order::Random,
-        )
-        .predict(16.0 * 700.0, 256.0 * 80.0, why),
+    #[rustfmt::skip]
+    let cases = vec![
+        cached_file_case("cached-sequential/1MiB", "1 MiB of a cached file touched, page by page", Order::Untold)
+            .predict(16.0 * 700.0, 256.0 * 60.0, why),
+        cached_file_case("cached-random/1MiB", "1 MiB of a cached file touched, in random order", Order::Random)
+            .predict(16.0 * 700.0, 256.0 * 80.0, why),
         single_page_case(),
-    ]
+    ];
+    cases
 }
 
 /// A subject and the file that it touches, whose length belongs to the evidence.
