@@ -50,7 +50,6 @@
 //! perf bench `numa mem`; Intel's Memory Latency Checker (nodes against nodes); McCalpin's STREAM (the four operations and the way of counting); lmbench's `bw_mem` (McVoy and Staelin 1996); CSE
 //! 221 project report (unrolled sums and stores of 256 MB), CSC501 project report (`memcpy` and `memset` of 8 and 16 MB).
 
-mod stream_plan;
 mod strided;
 mod variant;
 mod workload;
@@ -66,8 +65,8 @@ use crate::record::{Axis, Curve, Headline};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use stream_plan::{Level, Plan};
 use variant::Variant;
+use variant::{Level, Plan};
 use workload::Workload;
 
 pub const GROUP: Group = Group::new("bandwidth", include_str!("bandwidth.rs"), cases)

@@ -28,7 +28,6 @@
 //! # Source
 //! CAMP (LISA 2007), Figure 3 and Figures 6 to 8; proc(5).
 
-mod populous;
 mod route;
 
 use crate::case::need::FULL_SCALE;
@@ -79,7 +78,7 @@ fn cases() -> Vec<Case> {
     let mut cases: Vec<_> = ROUTES.iter().flat_map(file_counter_cases).collect();
     cases.extend(system_call_cases());
     cases.extend(several_call_cases());
-    cases.extend(populous::cases());
+    cases.extend(route::populous_cases());
     cases
 }
 

@@ -257,19 +257,17 @@ fn open_connection(row: &Row, at: usize, place: &Place) -> Result<(Connection, P
     };
     let partner =
         Partner::start(Kind::Process, (cpu, Class::Ordinary), move || receiver.receive_batch(), || ())?;
-    let source = source(row, near, place)?;
-    Ok((
-        Connection { source, control: Control::new(ours), bounds: row.medium.message_bounds(), buffers },
-        partner,
-    ))
+    let (source, control, bounds) =
+        (source(row, &near, place)?, Control::new(ours), row.medium.message_bounds());
+    Ok((Connection { end: near, source, control, bounds, buffers }, partner))
 }
 
-fn source(row: &Row, near: OwnedFd, place: &Place) -> Result<Box<dyn Source>> {
+fn source(row: &Row, near: &OwnedFd, place: &Place) -> Result<Box<dyn Source>> {
     Ok(match row.medium {
-        Tcp | Autotuned | Udp | UnixStream => Box::new(Sent::new(near, row.bytes)),
-        Pipe => Box::new(Written::new(near, row.bytes)),
-        SendFile => Box::new(FromFile::new(near, row.bytes, &place.scratch)?),
-        Splice => Box::new(Spliced::new(near, row.bytes, &place.scratch)?),
+        Tcp | Autotuned | Udp | UnixStream => Box::new(Sent::new(row.bytes)),
+        Pipe => Box::new(Written(Sent::new(row.bytes))),
+        SendFile => Box::new(FromFile::new(row.bytes, &place.scratch)?),
+        Splice => Box::new(Spliced::new(row.bytes, &place.scratch)?),
         Medium::ZeroCopy => Box::new(ZeroCopy::new(near, row.bytes)?),
     })
 }

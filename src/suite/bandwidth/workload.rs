@@ -3,7 +3,7 @@
 //! One iteration is one chunk. Batches continue one another round and round, so that in large arrays every batch finds chunks that
 //! were not used for long.
 
-use super::stream_plan::{Level, Plan};
+use super::variant::{Level, Plan};
 use crate::error::{Error, Result};
 use crate::kit::stream::{Arrays, Operation, Stream, fence};
 use crate::platform::resident::{Pages, ResidentMemory};

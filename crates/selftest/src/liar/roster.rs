@@ -1,7 +1,6 @@
 //! The liars: which real case each pretends to be, what it does instead, and the claim that must catch it.
 
 use super::Liar;
-use super::own_case;
 use super::stranger;
 use super::twisted::{
     BEST_FOR_ALL, BEST_IN_ALL, BEST_TIMES, CAPPED, CONSTANT, COUNTED_BEYOND, COUNTS_BEYOND, COUNTS_LATER,
@@ -50,7 +49,7 @@ impl Lie {
 /// What is beyond the batches of the first witness.
 const BEYOND: &str = "beyond the witness's batch";
 
-/// The group name in the ids of [`own_case`], whose cases belong to no group of the suite.
+/// The group name in the ids of [`stranger::find_own`], whose cases belong to no group of the suite.
 const OWN: &str = "own";
 
 /// A liar: the id of the real case, the claim that must catch it, and the lie.
@@ -185,7 +184,7 @@ pub(super) const LIARS: &[Row] = &[
     ("direct_read/random/4KiB", "single times", Twisted(BEST_FOR_ALL)),
     ("direct_read/random/4KiB", "single times", Twisted(BEST_IN_ALL)),
     ("direct_read/random/4KiB", "timed share", Instead("times a cached read beside the device's", stranger::timed_cached_reads)),
-    ("own/hash", "Executes", Instead("remembers its answer behind a lock", own_case::remembered_hash)),
+    ("own/hash", "Executes", Instead("remembers its answer behind a lock", stranger::remembered_hash)),
     ("own/hash", "Executes", Twisted(NINE_TENTHS)),
     ("own/hash", "brackets", Twisted(SEVEN_TENTHS)),
     ("own/hash", "brackets", Twisted(SEVEN_TENTHS_TIMED)),
@@ -235,7 +234,7 @@ pub(super) const LIARS: &[Row] = &[
 fn real_case(id: &str) -> Option<Case> {
     let (group, name) = id.split_once('/')?;
     if group == OWN {
-        return own_case::find(name);
+        return stranger::find_own(name);
     }
     let cases = suite::find_group(group)?.cases;
     let mut case = cases().into_iter().find(|case| case.name == name)?;

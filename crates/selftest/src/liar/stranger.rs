@@ -15,12 +15,12 @@ use std::hint::black_box;
 use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::rc::Rc;
+use std::sync::Mutex;
 use syscost::kit::blocks::{Blocks, Pattern, single_block_reads};
 use syscost::kit::kernel_call::time_calls;
 use syscost::kit::placement::Placement;
 use syscost::kit::socket::Transport;
-use syscost::kit::socket::dialogue::GREETING_BYTES;
-use syscost::kit::socket::dialogue::Timed;
+use syscost::kit::socket::dialogue::{GREETING_BYTES, Timed};
 use syscost::kit::socket::endpoint::{Blocking, Endpoint};
 use syscost::kit::task;
 use syscost::suite::chase::operation_ring::{LINE, Spread, Walk};
@@ -34,9 +34,9 @@ use syscost::suite::wake_up::IDLE;
 use syscost::suite::wake_up::every_cpu::every_cpu_set_up;
 use syscost::suite::wake_up::load::load_set_up;
 use syscost::suite::wake_up::request::{Until, request_set_up};
-use syscost_engine::case::{Place, SetUp, Subject, set_up};
+use syscost_engine::case::{Case, Claim, Place, SetUp, Subject, set_up};
 use syscost_engine::clock::witness::ITERATIONS;
-use syscost_engine::clock::{Clock, Ticks};
+use syscost_engine::clock::{Clock, Counts, Ticks};
 
 /// A loop in one bracket.
 fn loop_set_up(turns: impl Fn(u64) + Copy + 'static) -> SetUp {
@@ -311,5 +311,55 @@ pub(super) fn spin_without_gaps() -> SetUp {
     spin_set_up(false, true, |readings, _| {
         let first = time::monotonic_raw_ns();
         [first, (1..readings).fold(first, |_, _| black_box(time::monotonic_raw_ns()))]
+    })
+}
+
+/// Multiplications of a hash: an instruction each.
+const MULTIPLICATIONS: u64 = 4_096;
+/// Additions of a single operation: half a microsecond, which is few steps of some clocks.
+const ADDITIONS: u64 = 2_000;
+
+/// The case of this name.
+pub(super) fn find_own(name: &str) -> Option<Case> {
+    match name {
+        "hash" => Some(
+            Case::looped("hash", "a hash of 4096 multiplications", run_hashes)
+                .claim(Claim::Executes(4_000.0))
+                .claim(Claim::Linear),
+        ),
+        "single" => Some(Case::new("single", "single short operations", single_additions()).one_by_one()),
+        _ => None,
+    }
+}
+
+fn hash() -> u64 {
+    arch::multiply_chain(black_box(MULTIPLICATIONS))
+}
+
+fn run_hashes(n: u64) {
+    (0..n).for_each(|_| _ = black_box(hash()));
+}
+
+/// A hash that is worked out once, and then kept behind a lock.
+pub(super) fn remembered_hash() -> SetUp {
+    set_up(|_| {
+        let answer: Mutex<Option<u64>> = Mutex::new(None);
+        Ok(move |n: u64, clock: &Clock| {
+            Ok(clock.time(|| {
+                for _ in 0..n {
+                    let mut kept = answer.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                    _ = black_box(*kept.get_or_insert_with(hash));
+                }
+            }))
+        })
+    })
+}
+
+fn single_additions() -> SetUp {
+    set_up(|_| {
+        Ok(|n: u64, clock: &Clock| {
+            let add = |(): &mut ()| arch::add_chain(ADDITIONS);
+            clock.time_each(n, &mut (), |()| Ok(()), add, |(), _| Ok(Counts::Yes))
+        })
     })
 }
