@@ -1,6 +1,6 @@
 //! Reads of blocks past the page cache, each timed by itself, and the proof of where their bytes came from.
 
-use crate::case::{Claim, Need, Place, SetUp, Subject, set_up};
+use crate::case::{Claim, Need, Place, Scale, SetUp, Subject, set_up};
 use crate::clock::{Clock, ClockScale, Counts, Delta, Ticks};
 use crate::error::{Error, Result};
 use crate::platform::pattern_file::{self, PatternFile, Way};
@@ -207,6 +207,32 @@ pub fn reads_set_up(
     source: Source,
 ) -> SetUp {
     set_up(move |place| single_block_reads(Blocks::new(open(place)?, pattern, block, source)?))
+}
+
+const KIB: u64 = 1 << 10;
+/// Lengths of files that are read from their beginning to their end: those of the CSE 221 report, and two beyond.
+pub const FILES: [(&str, u64); 7] = [
+    ("128KiB", 128 * KIB),
+    ("256KiB", 256 * KIB),
+    ("512KiB", 512 * KIB),
+    ("1MiB", 1024 * KIB),
+    ("1536KiB", 1536 * KIB),
+    ("8MiB", 8192 * KIB),
+    ("64MiB", 65_536 * KIB),
+];
+
+/// A file of this length, unless it takes too long to make at smoke scale.
+///
+/// # Errors
+/// [`Error::Missing`] for one of more than 8 MiB there; the file cannot be made.
+pub fn create_file_at_scale(place: &Place, bytes: u64, way: Way) -> Result<PatternFile> {
+    if bytes > 8192 * KIB && place.scale == Scale::Smoke {
+        return Err(Error::Missing(format!(
+            "smoke scale: a file of {} MiB is read at default and full scale",
+            bytes >> 20
+        )));
+    }
+    PatternFile::create_filled(&place.scratch, bytes, way)
 }
 
 /// The scratch directory is on a device that can be read past the page cache.

@@ -16,16 +16,19 @@ use std::ops::RangeInclusive;
 /// The answers of a call that was not refused.
 pub const GRANTED: RangeInclusive<i64> = 0..=i64::MAX;
 
-/// A case of one call an iteration, always with the same arguments. Every answer must be one of `answers`. `open` prepares
+/// A case of one call an iteration, always with the same arguments. A witness must see it, and every answer must be one of `answers`. `open` prepares
 /// what the call works on. The control is the same loop without the entry into the kernel.
 pub fn raw_case<T: 'static>(
     name: &'static str,
-    title: impl Into<String>,
+    title: &'static str,
+    entered: (&'static str, i64),
     answers: RangeInclusive<i64>,
     open: impl Fn(&Place) -> Result<T> + 'static,
     call: impl Fn(&mut T) -> RawCall + Copy + 'static,
 ) -> Case {
-    call_case(name, title, raw_loop_set_up(name, answers, open, call)).control_set_up(no_call_control())
+    call_case(name, title, raw_loop_set_up(name, answers, open, call))
+        .control_set_up(no_call_control())
+        .claim(Claim::Enters(vec![entered]))
 }
 
 /// The loop of [`raw_case`] alone, without claims and control.

@@ -4,6 +4,7 @@
 use crate::case::need::{PINNED, TWO_CPUS};
 use crate::case::{Case, Place};
 use crate::error::{Error, Result};
+use crate::platform::cpu;
 use crate::platform::partner::{Class, Partner, start_spinner};
 use nix::errno::Errno;
 use std::time::Duration;
@@ -63,6 +64,19 @@ impl Placement {
         }
         let cpus = [Self::Same.partner_cpu(place)?, self.partner_cpu(place)?];
         cpus.into_iter().map(|cpu| start_spinner(cpu, Class::Idle)).collect()
+    }
+}
+
+/// The step of a partner that may run on every CPU: before the first it gives up that on which it was started.
+pub fn roaming(mut step: impl FnMut() -> i64 + Send + 'static) -> impl FnMut() -> i64 + Send + 'static {
+    let mut is_free = false;
+    move || {
+        if !is_free {
+            // A CPU that was taken away meanwhile leaves it where it is.
+            let _ = cpu::allow_cpus(cpu::initial_cpus());
+            is_free = true;
+        }
+        step()
     }
 }
 

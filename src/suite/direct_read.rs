@@ -44,9 +44,10 @@ mod operation_aio;
 use crate::case::need::FULL_SCALE;
 use crate::case::{Case, Claim, Group, Need, OwnTasks, Place, Rule, Scale, SetUp, set_up};
 use crate::clock::Ticks;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::kit::blocks::{
-    self, Blocks, DISK, FROM_DEVICE, NOT_KEPT, OWN_NUMBER, Pattern, claim_blocks_read, single_block_reads,
+    self, Blocks, DISK, FILES, FROM_DEVICE, NOT_KEPT, OWN_NUMBER, Pattern, claim_blocks_read,
+    single_block_reads,
 };
 use crate::platform::pattern_file::{PatternFile, Way};
 use crate::platform::proc::Source;
@@ -91,19 +92,8 @@ const fn by_block_curve(prefix: &'static str, title: &'static str) -> Curve {
         .with_chart("bandwidth by block")
 }
 
-const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// Lengths of a file that is read in blocks of 4 KiB: those of the report's figure, and two beyond.
-const FILES: [(&str, u64); 7] = [
-    ("128KiB", 128 * KIB),
-    ("256KiB", 256 * KIB),
-    ("512KiB", 512 * KIB),
-    ("1MiB", MIB),
-    ("1536KiB", 1536 * KIB),
-    ("8MiB", 8 * MIB),
-    ("64MiB", 64 * MIB),
-];
 /// Those that only full scale measures: between the first and the last of the figure.
 const BETWEEN: [&str; 3] = ["256KiB", "512KiB", "1MiB"];
 /// Lengths of a block.
@@ -150,15 +140,7 @@ fn cases() -> Vec<Case> {
 const RING: Need = Need::new(|_| operation::check_io_uring());
 
 fn file_length_case((pattern, name, words): (Pattern, &str, &str), length: &str, bytes: u64) -> Case {
-    let open = move |place: &Place| {
-        if bytes > SMOKE_BYTES && place.scale == Scale::Smoke {
-            return Err(Error::Missing(format!(
-                "smoke scale: a file of {} MiB is read at default and full scale",
-                bytes >> 20
-            )));
-        }
-        PatternFile::create_filled(&place.scratch, bytes, Way::Direct)
-    };
+    let open = move |place: &Place| blocks::create_file_at_scale(place, bytes, Way::Direct);
     let case = Case::new(
         format!("{name}-by-file/{length}"),
         format!("4 KiB past the page cache, {words} from {length}"),
@@ -167,9 +149,6 @@ fn file_length_case((pattern, name, words): (Pattern, &str, &str), length: &str,
     let case = read(case, BLOCK);
     if BETWEEN.contains(&length) { case.need(FULL_SCALE) } else { case }
 }
-
-/// The longest file that is made at smoke scale.
-const SMOKE_BYTES: u64 = 8 * MIB;
 
 fn block_length_case((pattern, name, words): (Pattern, &str, &str), length: &str, block: usize) -> Case {
     let set_up = set_up(move |place| single_block_reads(blocks_of_file(place, pattern, block)?));

@@ -57,7 +57,6 @@ use operation::Displacer;
 use std::ffi::CString;
 use std::fs::File;
 use std::hint::black_box;
-use std::ops::RangeInclusive;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 
@@ -94,12 +93,12 @@ const FIELD: &str = "entry and exit, and a field of the task";
 fn plain_call_cases() -> Vec<Case> {
     const REFUSED: i64 = -(libc::ENOSYS as i64);
     vec![
-        call("bare", "an invalid call number: entry and exit", ("no such call", 9_999), REFUSED..=REFUSED, |_| Ok(()), |()| RawCall::nonexistent_call())
+        raw_case("bare", "an invalid call number: entry and exit", ("no such call", 9_999), REFUSED..=REFUSED, |_| Ok(()), |()| RawCall::nonexistent_call())
             .claim(Claim::Answers(9_999, REFUSED)).predict(100.0, 60.0, "SYSCALL, SYSRET and the entry code"),
-        call("getpid", "getpid", ("getpid", libc::SYS_getpid), GRANTED, |_| Ok(()), |()| RawCall::getpid()).predict(100.0, 80.0, FIELD),
-        call("getppid", "getppid", ("getppid", libc::SYS_getppid), GRANTED, |_| Ok(()), |()| RawCall::getppid()).predict(100.0, 90.0, FIELD),
-        call("gettid", "gettid", ("gettid", libc::SYS_gettid), GRANTED, |_| Ok(()), |()| RawCall::gettid()).predict(100.0, 80.0, FIELD),
-        call("sched-yield", "sched_yield with no task to yield to", ("sched_yield", libc::SYS_sched_yield), GRANTED, |_| Ok(()), |()| RawCall::sched_yield())
+        raw_case("getpid", "getpid", ("getpid", libc::SYS_getpid), GRANTED, |_| Ok(()), |()| RawCall::getpid()).predict(100.0, 80.0, FIELD),
+        raw_case("getppid", "getppid", ("getppid", libc::SYS_getppid), GRANTED, |_| Ok(()), |()| RawCall::getppid()).predict(100.0, 90.0, FIELD),
+        raw_case("gettid", "gettid", ("gettid", libc::SYS_gettid), GRANTED, |_| Ok(()), |()| RawCall::gettid()).predict(100.0, 80.0, FIELD),
+        raw_case("sched-yield", "sched_yield with no task to yield to", ("sched_yield", libc::SYS_sched_yield), GRANTED, |_| Ok(()), |()| RawCall::sched_yield())
             .predict(100.0, 500.0, "the scheduler looks for another task under its lock"),
     ]
 }
@@ -111,11 +110,11 @@ fn time_cases() -> Vec<Case> {
             .need(VDSO_TIME).claim(Claim::Calls(time::time_address)).predict(4.0, 6.0, "a load from the kernel's page"),
         vdso_case("clock-gettime-vdso", "clock_gettime(monotonic) through the vDSO", || time::clock_gettime_ns(libc::CLOCK_MONOTONIC) as i64)
             .need(VDSO_CLOCK).claim(Claim::Calls(time::clock_gettime_address)).predict(25.0, 30.0, "a counter read, and the arithmetic of the vDSO"),
-        call("clock-gettime-entry", "clock_gettime(monotonic) by entering the kernel", ("clock_gettime", libc::SYS_clock_gettime), 0..=0,
+        raw_case("clock-gettime-entry", "clock_gettime(monotonic) by entering the kernel", ("clock_gettime", libc::SYS_clock_gettime), 0..=0,
             |_| Ok(libc::timespec { tv_sec: 0, tv_nsec: 0 }), |read| RawCall::clock_gettime(libc::CLOCK_MONOTONIC, read))
             .predict(150.0, 120.0, "entry and exit, a counter read, a copy to user space"),
         #[cfg(target_arch = "x86_64")]
-        call("time-entry", "time by entering the kernel", ("time", libc::SYS_time), GRANTED, |_| Ok(()), |()| RawCall::time())
+        raw_case("time-entry", "time by entering the kernel", ("time", libc::SYS_time), GRANTED, |_| Ok(()), |()| RawCall::time())
             .predict(100.0, 90.0, "entry and exit, and a field of the timekeeper"),
     ]
 }
@@ -123,38 +122,26 @@ fn time_cases() -> Vec<Case> {
 #[rustfmt::skip]
 fn file_cases() -> Vec<Case> {
     vec![
-        call("fstat", "fstat of an open scratch file", ("fstat", libc::SYS_fstat), 0..=0,
+        raw_case("fstat", "fstat of an open scratch file", ("fstat", libc::SYS_fstat), 0..=0,
             |place| Ok((scratch_file(place)?, Status::default())), |(file, status)| RawCall::fstat(file.as_raw_fd(), status))
             .predict(100.0, 250.0, "entry and exit, and a structure of 144 bytes"),
-        call("read-zero", "read of one byte from /dev/zero", ("read", libc::SYS_read), 1..=1,
+        raw_case("read-zero", "read of one byte from /dev/zero", ("read", libc::SYS_read), 1..=1,
             |_| Ok((open_device("/dev/zero")?, 0)), |(file, byte)| RawCall::read_byte(file.as_raw_fd(), byte))
             .claim(Claim::Answers(libc::SYS_read, 1)).predict(100.0, 250.0, "entry and exit, the file's position lock, one byte"),
-        call("write-null", "write of one byte to /dev/null", ("write", libc::SYS_write), 1..=1,
+        raw_case("write-null", "write of one byte to /dev/null", ("write", libc::SYS_write), 1..=1,
             |_| open_device("/dev/null"), |file| RawCall::write_byte(file.as_raw_fd(), &1))
             .claim(Claim::Answers(libc::SYS_write, 1)).predict(100.0, 200.0, "entry and exit, the file's position lock, nothing"),
         pipe_case()
             .claim(Claim::Enters(vec![("write", libc::SYS_write), ("read", libc::SYS_read)]))
             .claim(Claim::Answers(libc::SYS_write, 1)).claim(Claim::Answers(libc::SYS_read, 1))
             .predict(200.0, 700.0, "two entries, the pipe's lock twice, a page for the byte"),
-        call("stat", "stat of a scratch file by path", syscall::STAT, 0..=0,
+        raw_case("stat", "stat of a scratch file by path", syscall::STAT, 0..=0,
             |place| Ok((scratch_path(place)?, Status::default())), |(path, status)| RawCall::stat(path, status))
             .predict(100.0, 1200.0, "a walk over the path, some 300 cycles a component"),
         open_close_case()
             .claim(Claim::Enters(vec![syscall::OPEN, ("close", libc::SYS_close)]))
             .predict(200.0, 3000.0, "the walk, a file structure allocated and freed"),
     ]
-}
-
-/// A case of one call by its number, always with the same arguments. A witness must see it.
-fn call<T: 'static>(
-    name: &'static str,
-    title: &'static str,
-    entered: (&'static str, i64),
-    answers: RangeInclusive<i64>,
-    open: impl Fn(&Place) -> Result<T> + 'static,
-    once: impl Fn(&mut T) -> RawCall + Copy + 'static,
-) -> Case {
-    raw_case(name, title, answers, open, once).claim(Claim::Enters(vec![entered]))
 }
 
 fn pipe_case() -> Case {

@@ -68,31 +68,15 @@ fn all_series() -> Vec<Series> {
         sizes: Sizes { range, default },
     };
     let quarters = Range::Quarters(10, 32);
+    const EVERY: &[u32] = &[12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28];
+    #[rustfmt::skip]
     let mut all = vec![
         random("random", Pages::Base, "lines in random order", quarters, &[14, 18, 22, 24, 26, 28]),
-        random(
-            "random-huge",
-            Pages::Huge,
-            "lines in random order, in transparent huge pages",
-            quarters,
-            &[12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28],
-        ),
-        random(
-            "random-reserved",
-            Pages::Reserved,
-            "lines in random order, in reserved huge pages",
-            Range::Few,
-            &[18, 28],
-        ),
+        random("random-huge", Pages::Huge, "lines in random order, in transparent huge pages", quarters, EVERY),
+        random("random-reserved", Pages::Reserved, "lines in random order, in reserved huge pages", Range::Few, &[18, 28]),
         Series {
             order: Order::WithinRuns(PAGE / LINE),
-            ..random(
-                "within-pages",
-                Pages::Base,
-                "lines in random order within a page, and pages in random order",
-                Range::Powers(16, 30),
-                &[22, 28],
-            )
+            ..random("within-pages", Pages::Base, "lines in random order within a page, and pages in random order", Range::Powers(16, 30), &[22, 28])
         },
     ];
     all.extend([16, 32, 64, 128, 256, 512, 1024, 2048, 4096].map(stride_series));
@@ -262,24 +246,17 @@ fn large_ring_set_up(set_up: SetUp, is_default: bool) -> SetUp {
     restrict_to_scale(sizes, size, set_up)
 }
 
+/// Numbers of walkers, and what makes their set-ups.
+macro_rules! many {
+    ($($walkers:literal),*) => { [$(($walkers, many_walkers_set_up::<$walkers>)),*] };
+}
+
 /// Makes the set-up of some number of walkers.
 type Many = fn(Plan) -> SetUp;
 
 /// Walkers in one ring, up to twice the outstanding lines of current cores, whose number the curve shows. The
 /// registers of x86-64 hold twelve walkers; the others are kept on the stack, whose cost a load from memory hides.
-const PARALLEL: [(u64, Many); 11] = [
-    (1, many_walkers_set_up::<1>),
-    (2, many_walkers_set_up::<2>),
-    (3, many_walkers_set_up::<3>),
-    (4, many_walkers_set_up::<4>),
-    (6, many_walkers_set_up::<6>),
-    (8, many_walkers_set_up::<8>),
-    (10, many_walkers_set_up::<10>),
-    (12, many_walkers_set_up::<12>),
-    (16, many_walkers_set_up::<16>),
-    (24, many_walkers_set_up::<24>),
-    (32, many_walkers_set_up::<32>),
-];
+const PARALLEL: [(u64, Many); 11] = many![1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32];
 
 fn parallel_case(walkers: u64, set_up: Many) -> Case {
     let is_default = [4, 8, 16].contains(&walkers);

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::kit::kernel_call::time_until_error;
 use crate::kit::placement::partner_time_limit;
 use crate::kit::socket::connection::{
-    Address, End, Family, Listeners, Side, accept, check_granted, count_time_wait, error_from_answer,
+    Address, End, Family, Listeners, accept, check_granted, count_time_wait, error_from_answer,
     open_stream_socket,
 };
 use crate::kit::watchdog::Alarm;
@@ -263,8 +263,8 @@ pub(super) fn verify_ends(family: Family, client: &End, server: &End) -> Result<
     if family == Family::Unix {
         return verify_processes(client, server); // a client has no address
     }
-    let port = |end: &End, side| end.address_of_side(side).map(|address: Address| address.ipv4_socket_addr());
-    let (ours, theirs) = (port(client, Side::Own)?, port(server, Side::Other)?);
+    let (ours, theirs) =
+        (client.own_and_peer_addresses().map(|of| of[0]), server.own_and_peer_addresses().map(|of| of[1]));
     if ours != theirs {
         return Err(Error::Disturbed(format!(
             "{theirs:?} was accepted where {ours:?} had connected: run again"

@@ -7,10 +7,11 @@ use crate::case::{Case, Claim, Found, OwnTasks, Place, Report, SetUp, Subject, s
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
 use crate::kit::kernel_call::check_granted;
+use crate::kit::placement::roaming;
+use crate::platform::arch;
 use crate::platform::futex::{Reach, wait, wait_until, wake, wake_all};
 use crate::platform::partner::{Class, Kind, Partner};
 use crate::platform::sleep::{Nanosleep, Sleep};
-use crate::platform::{arch, cpu};
 use crate::record::{Axis, Curve, Study};
 use crate::statistic::{Random, percentile};
 use std::hint::black_box;
@@ -210,16 +211,10 @@ impl Load {
 /// Starts a worker that may run on every CPU.
 fn start_worker(counter: &Arc<Counter>, here: usize, work: Work) -> Result<Partner> {
     let (theirs, nudged) = (Arc::clone(counter), Arc::clone(counter));
-    let mut is_free = false;
-    let step = move || {
-        if !is_free {
-            // A CPU that was taken away meanwhile leaves it where it is.
-            let _ = cpu::allow_cpus(cpu::initial_cpus());
-            is_free = true;
-        }
+    let step = roaming(move || {
         theirs.work_or_wait(work);
         0
-    };
+    });
     let nudge = move || {
         nudged.bell.fetch_add(1, SeqCst);
         wake_all(&nudged.bell, Reach::Private);

@@ -5,10 +5,11 @@ use crate::case::need::{FULL_SCALE, PINNED};
 use crate::case::{Case, Claim, OwnTasks, Place, Report, SetUp, Subject, set_up};
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
+use crate::kit::placement::roaming;
+use crate::platform::arch;
 use crate::platform::futex::{Reach, wait, wait_until, wake};
 use crate::platform::partner::{Class, Kind, Partner, start_spinner};
 use crate::platform::time::clock_gettime_ns;
-use crate::platform::{arch, cpu};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -112,13 +113,8 @@ impl Requests {
         let cpus = place.cpus.others.iter().copied().chain([here]);
         let desk = Arc::new(Desk::default());
         let (theirs, nudged) = (Arc::clone(&desk), Arc::clone(&desk));
-        let (mut is_free, mut seen) = (false, 0);
-        let step = move || {
-            if !is_free {
-                // A CPU that was taken away meanwhile leaves it where it is.
-                let _ = cpu::allow_cpus(cpu::initial_cpus());
-                is_free = true;
-            }
+        let mut seen = 0;
+        let step = roaming(move || {
             let slept = wait(&theirs.request, seen, Reach::Private) == 0;
             let request = theirs.request.load(SeqCst);
             if request != seen {
@@ -126,7 +122,7 @@ impl Requests {
                 theirs.answer(request, slept, work);
             }
             0
-        };
+        });
         let nudge = move || nudged.send();
         let worker = Partner::start(Kind::Thread, (here, Class::Ordinary), step, nudge)?;
         let hogs = cpus.flat_map(|cpu| std::iter::repeat_n(cpu, busy));
