@@ -7,6 +7,7 @@
 
 pub mod blocks;
 pub mod crew;
+pub mod evidence;
 pub mod fault_count;
 pub mod ipc;
 pub mod kernel_call;

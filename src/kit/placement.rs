@@ -98,7 +98,7 @@ pub fn explain_refusal(name: &str, answer: i64, partners: &mut [Partner], iterat
     let errno = Error::decode_errno(answer);
     if answer == NOT_THE_MESSAGE {
         return Error::Disproved(format!(
-            "{name}: an answer was not the one to what was sent, or another process has this address"
+            "{name}: an answer was not the message that was sent: another process has this address"
         ));
     }
     let has_closed = [Errno::EPIPE, Errno::ECONNRESET].contains(&errno);

@@ -54,10 +54,11 @@ mod strided;
 mod variant;
 mod workload;
 
-use crate::case::{Case, Claim, Group, Place, Report, Rule, Scale, Subject, set_up};
-use crate::clock::{Clock, Delta, Ticks};
+use crate::case::{Case, Claim, Group, Place, Rule, Scale, Subject, set_up};
+use crate::clock::{Clock, Delta};
 use crate::environment::memory_module;
 use crate::error::{Error, Result};
+use crate::kit::evidence::WithEvidence;
 use crate::kit::parallel::{Parallelism, all_partners_stayed, parallel_subject};
 use crate::platform::partner::Kind;
 use crate::platform::{cpu, limit, numa};
@@ -173,30 +174,11 @@ fn plan_at_scale(plan: Plan, place: &Place) -> Result<Plan> {
     }
 }
 
-/// A subject and its evidence.
-struct Described<S> {
-    inner: S,
-    evidence: Vec<String>,
-}
-
-impl<S: Subject> Described<S> {
-    fn new(inner: S, plan: &Plan, workload: String) -> Self {
-        let mut evidence = vec![workload];
-        if plan.memory_level() == Level::Memory {
-            evidence.push(memory_module::bandwidth_limit().map_or_else(|why| why, |(_, sentence)| sentence));
-        }
-        Self { inner, evidence }
-    }
-}
-
-impl<S: Subject> Subject for Described<S> {
-    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        self.inner.run(iterations, clock)
-    }
-
-    fn report(&self) -> Report {
-        Report { evidence: self.evidence.clone(), ..self.inner.report() }
-    }
+/// The evidence of a workload.
+fn evidence(plan: &Plan, workload: String) -> Vec<String> {
+    let limit = (plan.memory_level() == Level::Memory)
+        .then(|| memory_module::bandwidth_limit().map_or_else(|why| why, |(_, sentence)| sentence));
+    [workload].into_iter().chain(limit).collect()
 }
 
 /// A workload on the measuring CPU, in the nearest memory or in that of a node.
@@ -216,7 +198,7 @@ fn single_workload(plan: Plan, node: Option<usize>) -> Result<impl Subject> {
         workload.verify_last_batch().map_err(Error::Disproved)?;
         Ok(ticks)
     };
-    Ok(Described::new(inner, &plan, description))
+    Ok(WithEvidence::new(inner, evidence(&plan, description)))
 }
 
 /// A workload for each CPU, first touched by that CPU, so that its memory is on that CPU's node.
@@ -249,7 +231,7 @@ fn parallel_workloads(crowd: Parallelism, plan: Plan, place: &Place) -> Result<i
     let mut descriptions: Vec<_> =
         workloads.borrow().iter().map(|workload| lock_workload(workload).description()).collect();
     descriptions.dedup();
-    Ok(Described::new(inner, &plan, format!("each {}", descriptions.join(", and "))))
+    Ok(WithEvidence::new(inner, evidence(&plan, format!("each {}", descriptions.join(", and ")))))
 }
 
 /// The lock is never contended: in a batch only the workload's thread takes it, between two only the measuring thread.

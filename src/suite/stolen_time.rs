@@ -141,9 +141,7 @@ impl Spinning {
         let times = parse_schedstat(std::str::from_utf8(&text[..length]).ok()?)?;
         Some(times.waited_ns as f64)
     }
-}
 
-impl Spinning {
     /// Spins between readings of both accounts. The gaps that the spin found are the last ones.
     fn watch(&mut self, spin: impl FnOnce(Spin, &mut Vec<f64>) -> [u64; 2]) -> Waits {
         let (began, waited, known) = (monotonic_raw_ns(), self.waited_ns(), self.gaps.len());

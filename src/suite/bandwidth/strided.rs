@@ -2,11 +2,12 @@
 //! the next line. The walk visits each line once a round, one stride after another, column by column. Even columns come before odd
 //! ones: a processor that fetches lines in pairs has lost the other of a pair again when its turn comes.
 
-use super::{Described, claim_no_faults, memory_module};
+use super::{claim_no_faults, memory_module};
 use crate::case::need::FULL_SCALE;
 use crate::case::{Case, Claim, Place, Rule, Scale, Subject, set_up};
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
+use crate::kit::evidence::WithEvidence;
 use crate::kit::stream::fence;
 use crate::platform::limit;
 use crate::platform::resident::{Pages, ResidentMemory};
@@ -84,7 +85,7 @@ fn strided_subject(work: Work, stride: usize, place: &Place) -> Result<impl Subj
         strided.verify_batch().map_err(Error::Disproved)?;
         Ok(ticks)
     };
-    Ok(Described { inner, evidence: vec![description] })
+    Ok(WithEvidence::new(inner, [description]))
 }
 
 /// The memory and the position in its order.

@@ -4,6 +4,7 @@
 use crate::case::Need;
 use crate::case::need::{FULL_SCALE, PINNED, THREE_CPUS, TWO_CPUS};
 use crate::kit::parallel::Parallelism::{self, All, Count};
+use crate::kit::socket::size_text;
 use crate::kit::stream::{Means, Operation};
 use crate::platform::numa;
 use crate::platform::resident::Pages;
@@ -182,14 +183,14 @@ impl Variant {
 
     pub(super) fn id(&self) -> String {
         match self.node {
-            Some(node) => format!("{}-{}/{node}", self.row.name, size_label(self.bytes)),
-            None => format!("{}/{}", self.row.name, size_label(self.bytes)),
+            Some(node) => format!("{}-{}/{node}", self.row.name, size_text(self.bytes)),
+            None => format!("{}/{}", self.row.name, size_text(self.bytes)),
         }
     }
 
     pub(super) fn title(&self) -> String {
         let place = self.node.map(|node| format!(", in the memory of node {node}")).unwrap_or_default();
-        format!("{}, {}{place}", self.row.words, size_label(self.bytes))
+        format!("{}, {}{place}", self.row.words, size_text(self.bytes))
     }
 
     pub(super) fn needs(&self) -> Vec<Need> {
@@ -202,10 +203,6 @@ impl Variant {
         // The need that is hardest to meet comes first.
         crowd.iter().copied().chain(is_long.then_some(FULL_SCALE)).collect()
     }
-}
-
-fn size_label(bytes: usize) -> String {
-    if bytes >= MIB { format!("{}MiB", bytes / MIB) } else { format!("{}KiB", bytes / KIB) }
 }
 
 /// Bytes that an iteration reads and writes together: a part of a large array, and the whole of the smallest. A third

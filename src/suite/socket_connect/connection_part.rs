@@ -304,21 +304,22 @@ fn close_both(ending: Ending, client: End, server: End) -> Result<()> {
     check_granted("close", answer)
 }
 
-/// Times whole connections in a loop.
-pub(super) struct Whole {
-    listeners: Listeners,
-    ending: Ending,
-    alarm: Alarm,
-}
-
-impl Whole {
-    /// Listens.
-    ///
-    /// # Errors
-    /// [`Error::Missing`] for what the machine lacks; a call that the kernel refuses.
-    pub(super) fn new(family: Family, ending: Ending) -> Result<Self> {
-        Ok(Self { listeners: Listeners::open_one(family, QUEUE)?, ending, alarm: Alarm::new()? })
-    }
+/// Whole connections in a loop.
+///
+/// # Errors
+/// [`Error::Missing`] for what the machine lacks; a call that the kernel refuses.
+pub(super) fn whole_connections(family: Family, ending: Ending) -> Result<impl Subject> {
+    let (listeners, mut alarm) = (Listeners::open_one(family, QUEUE)?, Alarm::new()?);
+    Ok(move |iterations: u64, clock: &Clock| {
+        let (at, listener) = (*listeners.address(), listeners.first_descriptor());
+        let timed = || time_until_error(iterations, clock, || connect_and_close(&at, listener, ending));
+        let ended = alarm.run_with_limit(partner_time_limit(iterations), timed);
+        let ticks = ended.map_err(|(call, answer)| error_from_answer(call, answer))?;
+        match listeners.find_waiting()? {
+            None => Ok(ticks),
+            Some(_) => Err(Error::Disturbed("a connection waits that was not ours: run again".into())),
+        }
+    })
 }
 
 /// One connection from socket(2) to the second close(2).
@@ -343,18 +344,4 @@ fn connect_and_close(
         Ending::Reset => client.reset_on_close().min(client.close()).min(server.close()),
     };
     if closed < 0 { Err(("close", closed)) } else { Ok(()) }
-}
-
-impl Subject for Whole {
-    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        let (at, listener) = (*self.listeners.address(), self.listeners.first_descriptor());
-        let ending = self.ending;
-        let timed = || time_until_error(iterations, clock, || connect_and_close(&at, listener, ending));
-        let ended = self.alarm.run_with_limit(partner_time_limit(iterations), timed);
-        let ticks = ended.map_err(|(call, answer)| error_from_answer(call, answer))?;
-        match self.listeners.find_waiting()? {
-            None => Ok(ticks),
-            Some(_) => Err(Error::Disturbed("a connection waits that was not ours: run again".into())),
-        }
-    }
 }

@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::kit::start_order::Order;
 use crate::kit::task::{self, Stack};
 use crate::platform::futex::{self, Reach};
+use crate::platform::shared::Word;
 use crate::platform::{cpu, process};
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
@@ -187,11 +188,6 @@ struct Shared {
     switches: AtomicU64,
 }
 
-/// A word in a cache line of its own.
-#[derive(Default)]
-#[repr(align(128))]
-struct Word(AtomicU32);
-
 /// The pool. Dropping it ends and joins the thread.
 pub struct Pool {
     shared: Arc<Shared>,
@@ -227,17 +223,17 @@ impl Pool {
     #[inline(always)]
     pub fn run_turn(&mut self) -> i64 {
         self.turn = if self.turn == END - 1 { 0 } else { self.turn + 1 };
-        let before = self.shared.answered.0.load(Ordering::Relaxed);
-        self.shared.handed.0.store(self.turn, Ordering::Release);
-        let woken = futex::wake(&self.shared.handed.0, Reach::Private);
+        let before = self.shared.answered.value.load(Ordering::Relaxed);
+        self.shared.handed.value.store(self.turn, Ordering::Release);
+        let woken = futex::wake(&self.shared.handed.value, Reach::Private);
         if woken < 0 {
             return woken;
         }
         loop {
-            if self.shared.answered.0.load(Ordering::Acquire) == self.turn {
+            if self.shared.answered.value.load(Ordering::Acquire) == self.turn {
                 return 0;
             }
-            match futex::wait(&self.shared.answered.0, before, Reach::Private) {
+            match futex::wait(&self.shared.answered.value, before, Reach::Private) {
                 answer if answer == -i64::from(libc::EINTR) => return answer,
                 _ => {}
             }
@@ -268,12 +264,12 @@ pub struct Usage {
 fn serve_turns(shared: &Shared) {
     let mut done = 0;
     loop {
-        let turn = shared.handed.0.load(Ordering::Acquire);
+        let turn = shared.handed.value.load(Ordering::Acquire);
         if turn == END {
             return;
         }
         if turn == done {
-            futex::wait(&shared.handed.0, done, Reach::Private);
+            futex::wait(&shared.handed.value, done, Reach::Private);
             continue;
         }
         if shared.usage_wanted.load(Ordering::Relaxed) {
@@ -284,15 +280,15 @@ fn serve_turns(shared: &Shared) {
             shared.switches.store(switches as u64, Ordering::Relaxed);
         }
         done = turn;
-        shared.answered.0.store(turn, Ordering::Release);
-        futex::wake(&shared.answered.0, Reach::Private);
+        shared.answered.value.store(turn, Ordering::Release);
+        futex::wake(&shared.answered.value, Reach::Private);
     }
 }
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        self.shared.handed.0.store(END, Ordering::Release);
-        futex::wake(&self.shared.handed.0, Reach::Private);
+        self.shared.handed.value.store(END, Ordering::Release);
+        futex::wake(&self.shared.handed.value, Reach::Private);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join(); // it does not panic
         }

@@ -284,9 +284,8 @@ impl Drop for FileLimit {
 
 #[cfg(test)]
 mod tests {
-    use super::super::operation_poll::{Polled, Question, SELECT_LIMIT};
     use super::*;
-    use crate::platform::testing::run_in_child_process; // the limit belongs to the process use std::os::fd::AsRawFd;
+    use crate::platform::testing::run_in_child_process; // the limit belongs to the process
 
     fn pipes(count: usize) -> (Vec<OwnedFd>, Vec<OwnedFd>) {
         (0..count).map(|_| nix::unistd::pipe().expect("a pipe")).unzip()

@@ -22,7 +22,7 @@ pub(super) const MULTIPLICATIONS: u64 = 100_000;
 const BUSY: [(&str, usize, bool); 3] =
     [("idle", 0, false), ("busy-1-per-cpu", 1, true), ("busy-2-per-cpu", 2, false)];
 /// How long a worker may take, ns: hundreds of time slices.
-pub(super) const PATIENCE_NS: u64 = 5_000_000_000;
+const PATIENCE_NS: u64 = 5_000_000_000;
 
 /// What is timed, from the moment at which the request is sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -137,7 +137,8 @@ impl Requests {
         let sent = now_ns();
         self.desk.send();
         let number = self.desk.request.load(SeqCst);
-        self.await_answer(number, sent)?;
+        let late = |_| "the worker has not answered for 5 s".into();
+        await_word(&self.desk.answered, number, sent, std::slice::from_mut(&mut self.worker), late)?;
         let (woken, done) = (self.desk.woken_ns.load(SeqCst), self.desk.done_ns.load(SeqCst));
         if !self.desk.slept.load(SeqCst) {
             return Ok(None);
@@ -152,24 +153,29 @@ impl Requests {
         let until = if self.until == Until::WorkerRuns { woken } else { done };
         Ok(Some(until.saturating_sub(sent)))
     }
+}
 
-    fn await_answer(&mut self, number: u32, sent: u64) -> Result<()> {
-        loop {
-            let answered = self.desk.answered.load(SeqCst);
-            if answered == number {
-                return Ok(());
-            }
-            if let Some(fate) = self.worker.fate() {
-                return Err(fate.into_error("the worker: "));
-            }
-            let deadline = sent + PATIENCE_NS;
-            if now_ns() > deadline {
-                return Err(Error::Disturbed(
-                    "the worker has not answered for 5 s: the CPUs are too busy".into(),
-                ));
-            }
-            wait_until(&self.desk.answered, answered, Duration::from_nanos(deadline));
+/// Sleeps until this word of workers that began at `since`, ns, has the value.
+pub(super) fn await_word(
+    word: &AtomicU32,
+    wanted: u32,
+    since: u64,
+    workers: &mut [Partner],
+    late: impl FnOnce(u32) -> String,
+) -> Result<()> {
+    let deadline = since + PATIENCE_NS;
+    loop {
+        let now = word.load(SeqCst);
+        if now == wanted {
+            return Ok(());
         }
+        if let Some(fate) = workers.iter_mut().find_map(Partner::fate) {
+            return Err(fate.into_error("a worker: "));
+        }
+        if now_ns() > deadline {
+            return Err(Error::Disturbed(format!("{}: the CPUs are too busy", late(now))));
+        }
+        wait_until(word, now, Duration::from_nanos(deadline));
     }
 }
 

@@ -2,12 +2,7 @@
 
 use super::Liar;
 use super::stranger;
-use super::twisted::{
-    BEST_FOR_ALL, BEST_IN_ALL, BEST_TIMES, CAPPED, CONSTANT, COUNTED_BEYOND, COUNTS_BEYOND, COUNTS_LATER,
-    HALF, HALF_BEYOND, HALF_LATER, HALF_TIMED, HUNDREDFOLD, MADE_UP, NINE_TENTHS, NINE_TENTHS_BEYOND,
-    ONE_TIMED, OUTSIDE, REMEMBERED, SEVEN_TENTHS, SEVEN_TENTHS_TIMED, SINGLES_LEFT_OUT, TENTH,
-    THREE_QUARTERS_BEYOND_1000, THREE_TENTHS_BESIDE, Twist, UNEVEN, UNWATCHED, leave_to_thread, twist_case,
-};
+use super::twisted::*;
 use syscost::suite;
 use syscost_engine::case::{Case, Cpus, Need, Place, Scale, SetUp};
 
