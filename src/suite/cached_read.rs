@@ -34,7 +34,7 @@ mod file_cache;
 mod operation;
 
 use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, Group, Rule, Scale, SetUp, Subject, set_up};
+use crate::case::{Case, Claim, Group, Rule, SetUp, Subject, set_up};
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
 use crate::kit::blocks::{FILES, OWN_NUMBER, Proof, create_file_at_scale};
