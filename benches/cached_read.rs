@@ -1,4 +1,2 @@
 //! `cargo bench --bench cached_read`: see `src/suite/cached_read.rs`.
-fn main() -> std::process::ExitCode {
-    syscost::harness::group("cached_read")
-}
+syscost::bench_group!();

@@ -1,4 +1,2 @@
 //! `cargo bench --bench context_switch`: see `src/suite/context_switch.rs`.
-fn main() -> std::process::ExitCode {
-    syscost::harness::group("context_switch")
-}
+syscost::bench_group!();

@@ -1,4 +1,2 @@
 //! `cargo bench --bench counters`: see `src/suite/counters.rs`.
-fn main() -> std::process::ExitCode {
-    syscost::harness::group("counters")
-}
+syscost::bench_group!();

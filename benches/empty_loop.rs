@@ -1,4 +1,2 @@
 //! `cargo bench --bench empty_loop`: see `src/suite/empty_loop.rs`.
-fn main() -> std::process::ExitCode {
-    syscost::harness::group("empty_loop")
-}
+syscost::bench_group!();

@@ -1,4 +1,2 @@
 //! `cargo bench --bench fork`: see `src/suite/fork.rs`.
-fn main() -> std::process::ExitCode {
-    syscost::harness::group("fork")
-}
+syscost::bench_group!();

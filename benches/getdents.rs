@@ -1,4 +1,2 @@
 //! `cargo bench --bench getdents`: see `src/suite/getdents.rs`.
-fn main() -> std::process::ExitCode {
-    syscost::harness::group("getdents")
-}
+syscost::bench_group!();

@@ -1,4 +1,2 @@
 //! `cargo bench --bench known_work`: see `src/suite/known_work.rs`.
-fn main() -> std::process::ExitCode {
-    syscost::harness::group("known_work")
-}
+syscost::bench_group!();

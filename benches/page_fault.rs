@@ -1,4 +1,2 @@
 //! `cargo bench --bench page_fault`: see `src/suite/page_fault.rs`.
-fn main() -> std::process::ExitCode {
-    syscost::harness::group("page_fault")
-}
+syscost::bench_group!();

@@ -1,4 +1,2 @@
 //! `cargo bench --bench scale`: see `src/suite/scale.rs`.
-fn main() -> std::process::ExitCode {
-    syscost::harness::group("scale")
-}
+syscost::bench_group!();

@@ -1,4 +1,2 @@
 //! `cargo bench --bench signal`: see `src/suite/signal.rs`.
-fn main() -> std::process::ExitCode {
-    syscost::harness::group("signal")
-}
+syscost::bench_group!();

@@ -1,4 +1,2 @@
 //! `cargo bench --bench tracing`: see `src/suite/tracing.rs`.
-fn main() -> std::process::ExitCode {
-    syscost::harness::group("tracing")
-}
+syscost::bench_group!();

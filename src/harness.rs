@@ -17,6 +17,17 @@ pub fn group(name: &str) -> ExitCode {
     }
 }
 
+/// The `main` of the bench target that is named like a group of this crate.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! bench_group {
+    () => {
+        fn main() -> std::process::ExitCode {
+            $crate::harness::group(env!("CARGO_CRATE_NAME"))
+        }
+    };
+}
+
 /// The `main` of a bench target for all groups of this crate.
 pub fn suite() -> ExitCode {
     main_of_suite(suite::GROUPS, suite::GROUPS)

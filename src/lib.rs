@@ -50,7 +50,7 @@ pub use case::{Batch, Case, Claim, Gauge, OwnTasks, Prediction, Preparation, Rep
 pub use case::{Cpus, Need, Place, Scale};
 pub use case::{Derived, Found, Matrix, Report, Role, Rule, Subject, Task};
 pub use error::{Error, Kind, Result};
-pub use kit::threads::in_threads;
+pub use kit::parallel::in_threads;
 #[doc(inline)]
 pub use syscost_engine::{alloc, clock};
 #[doc(hidden)]

@@ -6,10 +6,8 @@
 //!
 //! The machine stays usable: [`Guard`].
 
-mod curve_request;
 mod machine_guard;
 mod size_curve;
 
-pub use curve_request::Request;
 pub use machine_guard::{Bounds, Cost, Guard};
-pub use size_curve::{SizeCurve, SizePoint, measure_size_curve};
+pub use size_curve::{Request, SizeCurve, SizePoint, measure_size_curve};

@@ -16,7 +16,7 @@
 //!   minimum length; a generated token has 256 bits;
 //! * **changes** packets, or relays the proofs (such as a process on the port of a peer that does not run), can take
 //!   over the conversation after its beginning. He gets what an honest client gets, time of this machine within the
-//!   [limits](service_limit), and can falsify numbers. Where that matters, measure through an authenticated tunnel.
+//!   [limits](control_protocol::Limits), and can falsify numbers. Where that matters, measure through an authenticated tunnel.
 //!
 //! Without a token, on the loopback interface, every user of the machine can use a peer and can pretend to be one:
 //! where users do not trust each other, use a token there too. A client trusts a peer as little as possible: lines have
@@ -26,10 +26,6 @@
 
 pub mod client;
 pub mod control_protocol;
-pub mod control_stream;
 pub mod proof;
-pub mod secret;
 pub mod server;
-pub mod service_limit;
 mod station;
-pub mod token;

@@ -90,10 +90,10 @@ pub fn find_group(name: &str) -> Option<&'static Group> {
 
 /// The tables whose operations can be left out, and their groups.
 const TABLES: [(&str, &[Row]); 4] = [
-    ("container", container::start_step::ROWS),
+    ("container", container::ROWS),
     ("mapping", mapping::page_state::ROWS),
-    ("tracing", tracing::confined::ROWS),
-    ("tracing", tracing::probed::ROWS),
+    ("tracing", tracing::CONFINED),
+    ("tracing", tracing::PROBED),
 ];
 
 /// The set-up of a row of a table without its operation, for a liar of the self-test.

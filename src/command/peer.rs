@@ -2,9 +2,9 @@
 
 use super::page;
 use crate::error::{Error, Result};
+use crate::peer::control_protocol::Limits;
+use crate::peer::proof::Token;
 use crate::peer::server::Server;
-use crate::peer::service_limit::Limits;
-use crate::peer::token::Token;
 use crate::platform::host_port::resolve_addresses;
 use crate::platform::signal;
 use std::net::SocketAddr;

@@ -1,9 +1,7 @@
 //! Reads of blocks past the page cache, each timed by itself, and the proof of where their bytes came from.
 
-mod charge;
-
-use crate::case::{Need, Place, SetUp, Subject, set_up};
-use crate::clock::{Clock, ClockScale, Counts, Ticks};
+use crate::case::{Claim, Need, Place, Scale, SetUp, Subject, set_up};
+use crate::clock::{Clock, ClockScale, Counts, Delta, Ticks};
 use crate::error::{Error, Result};
 use crate::platform::pattern_file::{self, PatternFile, Way};
 use crate::platform::proc::{Account, Moved, Source};
@@ -11,8 +9,6 @@ use crate::platform::volume::{self, Medium};
 use crate::statistic::Random;
 use memmap2::MmapMut;
 use std::os::unix::fs::FileExt;
-
-pub use charge::{claim_blocks_read, claim_blocks_written};
 
 /// The claims that are verified for each batch.
 pub const FROM_DEVICE: &str =
@@ -213,6 +209,32 @@ pub fn reads_set_up(
     set_up(move |place| single_block_reads(Blocks::new(open(place)?, pattern, block, source)?))
 }
 
+const KIB: u64 = 1 << 10;
+/// Lengths of files that are read from their beginning to their end: those of the CSE 221 report, and two beyond.
+pub const FILES: [(&str, u64); 7] = [
+    ("128KiB", 128 * KIB),
+    ("256KiB", 256 * KIB),
+    ("512KiB", 512 * KIB),
+    ("1MiB", 1024 * KIB),
+    ("1536KiB", 1536 * KIB),
+    ("8MiB", 8192 * KIB),
+    ("64MiB", 65_536 * KIB),
+];
+
+/// A file of this length, unless it takes too long to make at smoke scale.
+///
+/// # Errors
+/// [`Error::Missing`] for one of more than 8 MiB there; the file cannot be made.
+pub fn create_file_at_scale(place: &Place, bytes: u64, way: Way) -> Result<PatternFile> {
+    if bytes > 8192 * KIB && place.scale == Scale::Smoke {
+        return Err(Error::Missing(format!(
+            "smoke scale: a file of {} MiB is read at default and full scale",
+            bytes >> 20
+        )));
+    }
+    PatternFile::create_filled(&place.scratch, bytes, way)
+}
+
 /// The scratch directory is on a device that can be read past the page cache.
 pub const DISK: Need = Need::new(|place| match volume::filesystem_and_medium(&place.scratch) {
     (filesystem, Medium::Memory) => Err(format!(
@@ -229,6 +251,45 @@ fn verify_device_read(place: &Place) -> Result<()> {
     let file = PatternFile::create_filled(&place.scratch, LENGTH, Way::Direct)?;
     let blocks = Blocks::new(file, Pattern::Sequential, 4096, Source::Device)?;
     single_block_reads(blocks).map(drop)
+}
+
+type Judged = std::result::Result<String, String>;
+
+/// The claim that the kernel has charged this process with reading every block of this length, which is 512 bytes, 4 KiB,
+/// 64 KiB or 1 MiB.
+pub fn claim_blocks_read(block: usize) -> Claim {
+    Claim::Counted(match block {
+        512 => judge_read::<512>,
+        65_536 => judge_read::<65_536>,
+        1_048_576 => judge_read::<1_048_576>,
+        _ => judge_read::<4_096>,
+    })
+}
+
+/// As [`claim_blocks_read`], for blocks that were written.
+pub fn claim_blocks_written(block: usize) -> Claim {
+    Claim::Counted(match block {
+        512 => judge_written::<512>,
+        65_536 => judge_written::<65_536>,
+        1_048_576 => judge_written::<1_048_576>,
+        _ => judge_written::<4_096>,
+    })
+}
+
+fn judge_read<const BLOCK: u64>(delta: &Delta, iterations: u64) -> Judged {
+    judge_charged(delta.counted.device_read, "read from", iterations, BLOCK)
+}
+
+fn judge_written<const BLOCK: u64>(delta: &Delta, iterations: u64) -> Judged {
+    judge_charged(delta.counted.device_written, "written to", iterations, BLOCK)
+}
+
+fn judge_charged(bytes: Option<u64>, how: &str, iterations: u64, block: u64) -> Judged {
+    let Some(bytes) = bytes else {
+        return Err("the kernel does not tell what was read from devices (CONFIG_TASK_IO_ACCOUNTING)".into());
+    };
+    let seen = format!("{bytes} bytes were {how} the device for {iterations} blocks of {block}");
+    if bytes < iterations * block { Err(format!("{seen}: not each of them reached it")) } else { Ok(seen) }
 }
 
 #[cfg(test)]

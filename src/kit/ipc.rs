@@ -7,26 +7,23 @@
 //! # Invariants
 //!
 //! * **OWN-BUFFER**: the call reads or writes only a local variable, in its full length.
-//! * **OWN-DESCRIPTOR**: the descriptor was opened here and is closed once, by its owner.
+//! * **OWN-DESCRIPTOR**: the descriptor was opened here and is closed once, by its owner. On Linux a message queue is one.
 #![allow(unsafe_code)]
 
-mod message_queue;
-mod posix_semaphore;
 mod semaphore;
 mod shared_word;
 
-pub use message_queue::Queue;
-pub use posix_semaphore::PosixSemaphore;
-pub use semaphore::Semaphore;
-pub use shared_word::{Condition, Futex, PolledWord};
-
 use super::socket::Transport;
 use crate::error::{Error, Result};
-use crate::platform::arch::syscall4;
+use crate::platform::arch::{syscall4, syscall6};
+use crate::platform::plain_file::random_word;
 use crate::platform::syscall;
 use nix::sys::eventfd::{EfdFlags, EventFd};
+pub use semaphore::{PosixSemaphore, Semaphore};
+pub use shared_word::{Condition, Futex, PolledWord};
+use std::ffi::CString;
 use std::fs::File;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 
 /// One direction, for a token at a time.
@@ -154,6 +151,58 @@ impl Channel for Event {
         let mut count = 0u64;
         // SAFETY: OWN-BUFFER: eight bytes are written.
         unsafe { syscall4(libc::SYS_read, self.0.as_raw_fd() as usize, &raw mut count as usize, 8, 0) }
+    }
+}
+
+/// A queue of messages of one byte.
+pub struct Queue(OwnedFd);
+
+impl Queue {
+    /// A queue in each direction.
+    ///
+    /// # Errors
+    /// The kernel refuses them: its limits are named.
+    pub fn pair(_: &Path) -> ChannelPair<Self> {
+        Ok([Self::new()?, Self::new()?])
+    }
+
+    /// The name is removed at once; the opened queue stays.
+    fn new() -> Result<Self> {
+        const MOST: libc::c_long = 4;
+        let name = format!("/syscost-{}", random_word(12));
+        let name = CString::new(name).map_err(|e| Error::Disproved(e.to_string()))?;
+        // SAFETY: plain numbers, for which zero is a valid value.
+        let mut form: libc::mq_attr = unsafe { std::mem::zeroed() };
+        form.mq_maxmsg = MOST;
+        form.mq_msgsize = 1;
+        let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
+        // SAFETY: the name ends in a zero byte; OWN-BUFFER, OWN-DESCRIPTOR.
+        let descriptor = unsafe { libc::mq_open(name.as_ptr(), flags, 0o600, &raw mut form) };
+        if descriptor < 0 {
+            return Err(Error::from_last_errno("mq_open (`ulimit -q`, /proc/sys/fs/mqueue/queues_max)"));
+        }
+        // SAFETY: the name ends in a zero byte.
+        unsafe { libc::mq_unlink(name.as_ptr()) };
+        // SAFETY: OWN-DESCRIPTOR.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(descriptor) }))
+    }
+}
+
+impl Channel for Queue {
+    #[inline(always)]
+    fn send(&self) -> i64 {
+        let byte = 1u8;
+        let arguments = [self.0.as_raw_fd() as usize, &raw const byte as usize, 1, 0, 0, 0];
+        // SAFETY: OWN-BUFFER: one byte is read.
+        unsafe { syscall6(libc::SYS_mq_timedsend, arguments) }
+    }
+
+    #[inline(always)]
+    fn receive(&self) -> i64 {
+        let mut byte = 0u8;
+        let arguments = [self.0.as_raw_fd() as usize, &raw mut byte as usize, 1, 0, 0, 0];
+        // SAFETY: OWN-BUFFER: one byte is written.
+        unsafe { syscall6(libc::SYS_mq_timedreceive, arguments) }
     }
 }
 

@@ -1,4 +1,4 @@
-//! A repeated kernel call: the timed loop, its control, and the check that no answer was an error.
+//! A repeated kernel call: the timed loop, its control, and the check that no answer was an error; why a call is refused.
 //!
 //! A call with constant arguments is a [`RawCall`], whose loop lies where the kernel is fast. Any other is
 //! a closure that answers what the kernel does: zero or more, or a negative error number.
@@ -7,6 +7,7 @@ use crate::case::{Case, Claim, Place, SetUp, set_up};
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
 use crate::platform::arch::{Answers, repeat_no_syscall};
+use crate::platform::kernel_files::KernelFiles;
 use crate::platform::syscall::RawCall;
 use nix::errno::Errno;
 use std::hint::black_box;
@@ -15,16 +16,19 @@ use std::ops::RangeInclusive;
 /// The answers of a call that was not refused.
 pub const GRANTED: RangeInclusive<i64> = 0..=i64::MAX;
 
-/// A case of one call an iteration, always with the same arguments. Every answer must be one of `answers`. `open` prepares
+/// A case of one call an iteration, always with the same arguments. A witness must see it, and every answer must be one of `answers`. `open` prepares
 /// what the call works on. The control is the same loop without the entry into the kernel.
 pub fn raw_case<T: 'static>(
     name: &'static str,
-    title: impl Into<String>,
+    title: &'static str,
+    entered: (&'static str, i64),
     answers: RangeInclusive<i64>,
     open: impl Fn(&Place) -> Result<T> + 'static,
     call: impl Fn(&mut T) -> RawCall + Copy + 'static,
 ) -> Case {
-    call_case(name, title, raw_loop_set_up(name, answers, open, call)).control_set_up(no_call_control())
+    call_case(name, title, raw_loop_set_up(name, answers, open, call))
+        .control_set_up(no_call_control())
+        .claim(Claim::Enters(vec![entered]))
 }
 
 /// The loop of [`raw_case`] alone, without claims and control.
@@ -100,16 +104,38 @@ pub fn time_calls(call: &str, n: u64, clock: &Clock, mut once: impl FnMut() -> i
 /// there was none.
 #[inline(always)]
 pub fn time_until_refused(n: u64, clock: &Clock, mut once: impl FnMut() -> i64) -> (Ticks, i64) {
-    let mut lowest = 0;
+    let mut answer = 0;
     let ticks = clock.time(|| {
         for _ in 0..n {
-            lowest = lowest.min(once());
-            if lowest < 0 {
+            answer = once();
+            if answer < 0 {
                 break;
             }
         }
     });
-    (ticks, lowest)
+    (ticks, answer.min(0))
+}
+
+/// Times up to `n` operations in one bracket and stops at the first error.
+///
+/// # Errors
+/// That of the operation.
+#[inline(always)]
+pub fn time_until_error<E>(
+    n: u64,
+    clock: &Clock,
+    mut once: impl FnMut() -> std::result::Result<(), E>,
+) -> std::result::Result<Ticks, E> {
+    let mut ended = Ok(());
+    let ticks = clock.time(|| {
+        for _ in 0..n {
+            ended = once();
+            if ended.is_err() {
+                break;
+            }
+        }
+    });
+    ended.map(|()| ticks)
 }
 
 /// The error number of a call of the standard library; EIO where it has none.
@@ -140,6 +166,32 @@ pub fn check_answers(call: &str, wanted: &RangeInclusive<i64>, seen: Answers) ->
     Err(Error::Disproved(format!("{call} answered {said} where {right} is right")))
 }
 
+const SWITCH: &str = "proc/sys/kernel/io_uring_disabled";
+
+/// The kernel's answer, and what to change.
+pub fn io_uring_refusal(cause: &std::io::Error) -> String {
+    format!(
+        "io_uring_setup: {cause}; {}",
+        refusal_remedy(cause.raw_os_error(), KernelFiles::live().read_number(SWITCH))
+    )
+}
+
+/// `switch` is there since Linux 6.6, and only where the kernel has io_uring.
+fn refusal_remedy(errno: Option<i32>, switch: Option<u8>) -> String {
+    match (errno, switch) {
+        (Some(libc::EPERM), Some(level)) if level > 0 => format!("/{SWITCH} is {level}: set it to 0"),
+        (Some(libc::EPERM), _) => "a sandbox's filter of system calls denies it: allow it there".into(),
+        (Some(libc::ENOSYS), Some(_)) => {
+            "this kernel has it, and a sandbox's filter of system calls hides it: allow it there".into()
+        }
+        (Some(libc::ENOSYS), None) => {
+            "this kernel was built without it (CONFIG_IO_URING), or a sandbox's filter of system calls hides it".into()
+        }
+        (Some(libc::ENOMEM), _) => "it may lock too little memory: raise `ulimit -l`".into(),
+        _ => "cases by threads do without it".into(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,5 +215,19 @@ mod tests {
         assert!(check_granted("getpid", 7).is_ok() && check_granted("getpid", 0).is_ok());
         assert!(matches!(check_granted("madvise", -i64::from(libc::ENOSYS)), Err(Error::Forbidden { .. })));
         assert!(matches!(check_granted("madvise", -i64::from(libc::EINVAL)), Err(Error::Kernel { .. })));
+    }
+
+    #[test]
+    fn the_kernels_switch_is_blamed_only_where_it_is_set() {
+        for (errno, switch, words) in [
+            (libc::EPERM, Some(2), "is 2: set it to 0"),
+            (libc::EPERM, Some(0), "filter of system calls denies it"),
+            (libc::EPERM, None, "filter of system calls denies it"),
+            (libc::ENOSYS, Some(0), "this kernel has it"),
+            (libc::ENOSYS, None, "CONFIG_IO_URING"),
+        ] {
+            let sentence = refusal_remedy(Some(errno), switch);
+            assert!(sentence.contains(words), "{sentence}");
+        }
     }
 }

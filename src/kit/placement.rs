@@ -4,6 +4,7 @@
 use crate::case::need::{PINNED, TWO_CPUS};
 use crate::case::{Case, Place};
 use crate::error::{Error, Result};
+use crate::platform::cpu;
 use crate::platform::partner::{Class, Partner, start_spinner};
 use nix::errno::Errno;
 use std::time::Duration;
@@ -66,6 +67,19 @@ impl Placement {
     }
 }
 
+/// The step of a partner that may run on every CPU: before the first it gives up that on which it was started.
+pub fn roaming(mut step: impl FnMut() -> i64 + Send + 'static) -> impl FnMut() -> i64 + Send + 'static {
+    let mut is_free = false;
+    move || {
+        if !is_free {
+            // A CPU that was taken away meanwhile leaves it where it is.
+            let _ = cpu::allow_cpus(cpu::initial_cpus());
+            is_free = true;
+        }
+        step()
+    }
+}
+
 /// How long a batch may take before its partner counts as hung: two seconds, and a fifth of a second for every hundred
 /// round trips, which is a hundred times what they take.
 pub fn partner_time_limit(iterations: u64) -> Duration {
@@ -73,12 +87,20 @@ pub fn partner_time_limit(iterations: u64) -> Duration {
     ALWAYS + Duration::from_millis(2 * iterations.min(10_000))
 }
 
+/// The answer for a reply that is not the one to what was sent.
+pub const NOT_THE_MESSAGE: i64 = -(libc::EBADMSG as i64);
+
 /// The error behind a negative answer in the timed loop: [`Error::Disproved`] where a partner has ended,
 /// [`Error::Disturbed`] where it does not answer, and otherwise the kernel's refusal.
 pub fn explain_refusal(name: &str, answer: i64, partners: &mut [Partner], iterations: u64) -> Error {
     // A partner's connection ends a moment before the partner does.
     const MOMENTS: u32 = 100;
     let errno = Error::decode_errno(answer);
+    if answer == NOT_THE_MESSAGE {
+        return Error::Disproved(format!(
+            "{name}: an answer was not the message that was sent: another process has this address"
+        ));
+    }
     let has_closed = [Errno::EPIPE, Errno::ECONNRESET].contains(&errno);
     for _ in 0..if has_closed { MOMENTS } else { 1 } {
         if let Some(fate) = partners.iter_mut().find_map(Partner::fate) {

@@ -3,7 +3,8 @@
 //! The far end shows nothing but its answers. Every answer is therefore checked, and after each batch the peer is asked
 //! over another connection how much it received. A wrong count, or an unknown peer, is an error.
 
-use super::message_size::{messages_per_iteration, size_text};
+use super::socket::Transport::{self, Tcp, Udp};
+use super::socket::{messages_per_iteration, size_text};
 use crate::case::need::FULL_SCALE;
 use crate::case::{Case, Claim, Need, Rule, set_up};
 use crate::kit::socket::dialogue::Timed;
@@ -15,24 +16,6 @@ const PEER: Need = Need::new(|_| live::given());
 /// The claim of every case.
 const REACHED: Claim =
     Claim::Checked("the peer says at which address it was reached, of the family by which it was called");
-
-/// The protocol of the messages to the peer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Transport {
-    Tcp,
-    Udp,
-}
-use Transport::{Tcp, Udp};
-
-impl Transport {
-    fn name(self) -> &'static str {
-        if self == Tcp { "tcp" } else { "udp" }
-    }
-
-    fn title(self) -> &'static str {
-        if self == Tcp { "TCP" } else { "UDP" }
-    }
-}
 
 /// One row of round trips.
 #[derive(Clone, Copy, Debug)]

@@ -3,9 +3,10 @@
 use crate::case::{Report, SetUp, Subject, set_up};
 use crate::clock::{Clock, Delta, Ticks};
 use crate::error::Result;
-use crate::kit::alarm::Alarm;
 use crate::kit::ipc::{Channel, ChannelPair};
+use crate::kit::kernel_call::time_until_refused;
 use crate::kit::placement::{Placement, explain_refusal, partner_time_limit};
+use crate::kit::watchdog::Alarm;
 use crate::platform::partner::{Class, Kind, Partner};
 use std::path::Path;
 use std::sync::Arc;
@@ -13,14 +14,42 @@ use std::sync::Arc;
 /// Opens a channel in each direction; the path is a scratch directory.
 pub type Open<C> = fn(&Path) -> ChannelPair<C>;
 
-/// The measuring end.
-struct RoundTrip<C> {
+/// Iterations that wait for partners.
+pub struct Exchange<F> {
     /// The name in error messages.
     name: &'static str,
-    /// The partner first, then the tasks that keep the CPUs awake.
+    /// Before the partners, which may need what it does when it ends.
+    once: F,
     partners: Vec<Partner>,
-    channels: Arc<[C; 2]>,
+    /// Waits for a partner in an iteration, for the time after which a batch counts as hung.
+    waits: u64,
     alarm: Alarm,
+}
+
+impl<F: FnMut() -> i64> Exchange<F> {
+    /// `once` is an iteration: it answers zero or more, or the negative error number of a call that was refused or interrupted.
+    ///
+    /// # Errors
+    /// The kernel refuses the alarm.
+    pub fn new(name: &'static str, partners: Vec<Partner>, waits: u64, once: F) -> Result<Self> {
+        Ok(Self { name, once, partners, waits, alarm: Alarm::new()? })
+    }
+}
+
+impl<F: FnMut() -> i64> Subject for Exchange<F> {
+    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+        let Self { name, partners, waits, alarm, once } = self;
+        let waits = *waits * iterations;
+        let timed = || time_until_refused(iterations, clock, once);
+        match alarm.run_with_limit(partner_time_limit(waits), timed) {
+            (ticks, 0) => Ok(ticks),
+            (_, refused) => Err(explain_refusal(name, refused, partners, waits)),
+        }
+    }
+
+    fn report(&self) -> Report {
+        Report { partners: self.partners.iter().map(Partner::task).collect(), ..Report::default() }
+    }
 }
 
 /// Sets up round trips to a partner that returns every token. `name` stands in error messages.
@@ -41,33 +70,8 @@ pub fn round_trip_set_up<C: Channel>(
         let at = (placement.partner_cpu(place)?, Class::Ordinary);
         let mut partners = vec![Partner::start(kind, at, answer, nudge)?];
         partners.extend(placement.start_spinners(place)?);
-        Ok(RoundTrip { name, partners, channels, alarm: Alarm::new()? })
+        Exchange::new(name, partners, 1, move || channels[0].send().min(channels[1].receive()))
     })
-}
-
-impl<C: Channel> Subject for RoundTrip<C> {
-    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        let [there, back] = &*self.channels;
-        let mut answer = 0;
-        let ticks = self.alarm.run_with_limit(partner_time_limit(iterations), || {
-            clock.time(|| {
-                for _ in 0..iterations {
-                    answer = there.send().min(back.receive());
-                    if answer < 0 {
-                        break;
-                    }
-                }
-            })
-        });
-        if answer < 0 {
-            return Err(explain_refusal(self.name, answer, &mut self.partners, iterations));
-        }
-        Ok(ticks)
-    }
-
-    fn report(&self) -> Report {
-        Report { partners: self.partners.iter().map(Partner::task).collect(), ..Report::default() }
-    }
 }
 
 /// The claim on one CPU: each end must leave it at least once a round trip for the other to answer.
@@ -160,9 +164,9 @@ mod tests {
             let at = (Same.partner_cpu(&place).unwrap(), Class::Ordinary);
             let partners = vec![Partner::start(Process, at, step, || ()).unwrap()];
             let channels = Arc::new(Bytes::pipe_pair(directory.path()).unwrap());
-            let alarm = Alarm::new().unwrap();
+            let once = move || channels[0].send().min(channels[1].receive());
             let begun = Instant::now();
-            let error = RoundTrip { name: "pipe", partners, channels, alarm }.run(10, &clock).unwrap_err();
+            let error = Exchange::new("pipe", partners, 1, once).unwrap().run(10, &clock).unwrap_err();
             assert!(begun.elapsed() < Duration::from_secs(15));
             fates.push(error.to_string());
         }

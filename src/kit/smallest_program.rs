@@ -8,7 +8,7 @@ use nix::sys::statvfs::{FsFlags, statvfs};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Load address: the usual one of an executable that is not position-independent.
 const ADDRESS: u64 = 0x40_0000;
@@ -39,7 +39,7 @@ const EXIT: &[u8] = &[];
 const MACHINE: u16 = 0;
 
 /// Contents of the file.
-pub fn smallest_elf() -> Vec<u8> {
+fn smallest_elf() -> Vec<u8> {
     let size = HEADERS + EXIT.len() as u64;
     let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec(); // 64 bits, little-endian, version 1
     let mut put = |bytes: &[u8]| file.extend_from_slice(bytes);
@@ -58,37 +58,29 @@ pub fn smallest_elf() -> Vec<u8> {
     file
 }
 
-/// Writes the program into a directory. The file is closed when this returns, because the kernel executes no file that is
-/// open for writing.
+/// Writes the program into a directory where programs may be executed. The file is closed when this returns, because the kernel
+/// executes no file that is open for writing.
 ///
 /// # Errors
-/// [`Error::File`] if it cannot be written; [`Error::Missing`] where it is not written for the processor.
-pub fn write_smallest_elf(directory: &Path) -> Result<PathBuf> {
-    if EXIT.is_empty() {
-        return Err(Error::Missing(
-            "the smallest program is machine code, and not written for this processor".into(),
+/// [`Error::File`] if it cannot be written; [`Error::Missing`] where it is not written for the processor, or the directory's file
+/// system is mounted `noexec`.
+pub fn write_runnable_elf(directory: &Path) -> Result<String> {
+    let missing = |why: String| Err(Error::Missing(why));
+    let refused = |e| Error::from_errno("statvfs of the scratch directory", e);
+    if statvfs(directory).map_err(refused)?.flags().contains(FsFlags::ST_NOEXEC) {
+        return missing(format!(
+            "no program may be executed in {} (mounted noexec): set TMPDIR to another directory",
+            directory.display()
         ));
+    }
+    if EXIT.is_empty() {
+        return missing("the smallest program is machine code, and not written for this processor".into());
     }
     let path = directory.join("exit-0");
     let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o755).open(&path);
     let written = file.and_then(|mut file| file.write_all(&smallest_elf()));
     written.map_err(|e| Error::file(&path, "writing", e))?;
-    Ok(path)
-}
-
-/// As [`write_smallest_elf`], where programs may be executed.
-///
-/// # Errors
-/// [`Error::Missing`] where the directory's file system is mounted `noexec`.
-pub fn write_runnable_elf(directory: &Path) -> Result<String> {
-    let refused = |e| Error::from_errno("statvfs of the scratch directory", e);
-    if statvfs(directory).map_err(refused)?.flags().contains(FsFlags::ST_NOEXEC) {
-        return Err(Error::Missing(format!(
-            "no program may be executed in {} (mounted noexec): set TMPDIR to another directory",
-            directory.display()
-        )));
-    }
-    Ok(write_smallest_elf(directory)?.to_string_lossy().into_owned())
+    Ok(path.to_string_lossy().into_owned())
 }
 
 #[cfg(test)]
@@ -99,7 +91,7 @@ mod tests {
     #[test]
     fn it_runs_and_exits_with_0() {
         let directory = tempfile::tempdir().expect("a directory");
-        let path = write_smallest_elf(directory.path()).expect("written");
+        let path = write_runnable_elf(directory.path()).expect("written");
         // Another test may fork while the file is open for writing, which keeps it busy for a moment.
         for attempt in 0.. {
             match Command::new(&path).status() {

@@ -5,12 +5,10 @@
 //! | [`transfer`] | sending and receiving by a descriptor, once or a whole message |
 //! | [`endpoint`] | an end that waits by blocking, by epoll, or by polling |
 //! | [`io_ring`] | an end that uses `io_uring` |
-//! | [`dialogue`] | the measuring end of a round trip |
-//! | [`echo`] | the far end of a round trip |
+//! | [`dialogue`] | both ends of a round trip |
 //! | [`flow`] | the far end of a stream of bytes, which counts them |
 //! | [`source`] | the sending end of a stream: write, sendfile, splice, without a copy |
 //! | [`connection`] | listening, connecting, accepting, closing |
-//! | [`message_array`] | datagrams that one call sends or receives |
 //! | [`icmp`] | the echo that the kernel answers |
 //!
 //! Except for the pairs, a descriptor may belong to a connection to another machine.
@@ -21,22 +19,20 @@
 //! * **OWN-DESCRIPTOR**: a descriptor that the kernel has just returned has no other owner.
 #![allow(unsafe_code)]
 
-pub mod connection;
-pub mod dialogue;
-pub mod echo;
-pub mod endpoint;
-pub mod flow;
-pub mod icmp;
-pub mod io_ring;
-pub mod message_array;
-pub mod source;
-pub mod transfer;
-
+use crate::case::Need;
 use crate::error::{Error, Result};
 use crate::kit::kernel_call::errno_of;
 use nix::errno::Errno;
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+pub mod connection;
+pub mod dialogue;
+pub mod endpoint;
+pub mod flow;
+pub mod icmp;
+pub mod io_ring;
+pub mod source;
+pub mod transfer;
 
 /// The protocol of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -298,6 +294,28 @@ pub fn open_socket(domain: i32, kind: i32, protocol: i32) -> std::result::Result
         // SAFETY: OWN-DESCRIPTOR.
         made => Ok(unsafe { OwnedFd::from_raw_fd(made) }),
     }
+}
+
+/// 127.0.0.1 can be reached.
+pub const LOOPBACK: Need = Need::new(|_| check_loopback());
+
+/// A length as ids spell it.
+pub fn size_text(bytes: usize) -> String {
+    match bytes {
+        _ if bytes >= 1 << 20 => format!("{}MiB", bytes >> 20),
+        _ if bytes >= 1 << 10 => format!("{}KiB", bytes >> 10),
+        _ => format!("{bytes}B"),
+    }
+}
+
+/// Bytes of an iteration: enough that waking the receiver costs little in comparison.
+const ITERATION_BYTES: usize = 1 << 20;
+/// Messages of an iteration at most, so that it takes no longer than a millisecond.
+const MOST_MESSAGES: usize = 1024;
+
+/// Messages of this length in an iteration.
+pub fn messages_per_iteration(bytes: usize) -> usize {
+    (ITERATION_BYTES / bytes).clamp(1, MOST_MESSAGES)
 }
 
 #[cfg(test)]

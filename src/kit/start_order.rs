@@ -1,28 +1,12 @@
 //! Detects whether a new task started before its creator returned from the call.
-//!
-//! # Invariants
-//!
-//! * **OWN-MAPPING**: the flags lie in a mapping that belongs to one value, is shared with every child forked while it
-//!   exists, and is accessed by atomic operations only.
-#![allow(unsafe_code)]
 
 use crate::clock::{Counts, Delta};
 use crate::error::{Error, Result};
-use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
-use std::num::NonZeroUsize;
-use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// The flags that a creator and its new task share.
-struct Flags {
-    returned: AtomicBool,
-    early: AtomicBool,
-}
+use crate::platform::shared::{Word, Words};
+use std::sync::atomic::Ordering::SeqCst;
 
 /// Shared memory in which a new task notes that its creator had not returned yet when it started.
-pub struct Order(NonNull<Flags>);
-
-const BYTES: NonZeroUsize = NonZeroUsize::new(size_of::<Flags>()).expect("two flags have a size");
+pub struct Order(Words);
 
 impl Order {
     /// Maps the memory.
@@ -30,48 +14,39 @@ impl Order {
     /// # Errors
     /// [`Error::Kernel`] if the kernel refuses the mapping.
     pub fn new() -> Result<Self> {
-        let (protection, flags) = (ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_SHARED);
-        // SAFETY: OWN-MAPPING: it is fresh, and zero is a valid value of both flags.
-        let mapped = unsafe { mmap_anonymous(None, BYTES, protection, flags) };
-        Ok(Self(mapped.map_err(|e| Error::from_errno("mmap of a shared page", e))?.cast()))
+        Words::new().map(Self)
     }
 
-    fn flags(&self) -> &Flags {
-        // SAFETY: OWN-MAPPING.
-        unsafe { self.0.as_ref() }
+    /// Not 0 if the creator has returned, and if the task began before that.
+    #[inline(always)]
+    fn returned_and_early(&self) -> [&Word; 2] {
+        [&self.0[0], &self.0[1]]
     }
 
     /// Clears both flags. Called before a task is created.
     #[inline(always)]
     pub fn clear_flags(&self) {
-        self.flags().returned.store(false, Ordering::SeqCst);
-        self.flags().early.store(false, Ordering::SeqCst);
+        self.returned_and_early().iter().for_each(|flag| flag.value.store(0, SeqCst));
     }
 
     /// Called by the task when it starts.
     #[inline(always)]
     pub fn note_start(&self) {
-        if !self.flags().returned.load(Ordering::SeqCst) {
-            self.flags().early.store(true, Ordering::SeqCst);
+        let [returned, early] = self.returned_and_early();
+        if returned.value.load(SeqCst) == 0 {
+            early.value.store(1, SeqCst);
         }
     }
 
     /// Called by the creator when the creating call has returned.
     #[inline(always)]
     pub fn note_return(&self) {
-        self.flags().returned.store(true, Ordering::SeqCst);
+        self.returned_and_early()[0].value.store(1, SeqCst);
     }
 
     /// Whether the task started before its creator returned. Called after the task has ended.
     pub fn was_early(&self) -> bool {
-        self.flags().early.load(Ordering::SeqCst)
-    }
-}
-
-impl Drop for Order {
-    fn drop(&mut self) {
-        // SAFETY: OWN-MAPPING: no reference to it is left.
-        let _ = unsafe { munmap(self.0.cast(), BYTES.get()) };
+        self.returned_and_early()[1].value.load(SeqCst) != 0
     }
 }
 

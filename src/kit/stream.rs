@@ -36,7 +36,6 @@ mod aarch64;
 mod library;
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod portable;
-mod ragged;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
@@ -229,7 +228,7 @@ impl Stream {
         }
         for part in [0..head, head + body..bytes] {
             if !part.is_empty() && passes > 0 {
-                sum = sum.wrapping_add(ragged::run(self.operation, arrays, part, passes, constant));
+                sum = sum.wrapping_add(library::run_ragged(self.operation, arrays, part, passes, constant));
             }
         }
         sum

@@ -1,9 +1,10 @@
-//! A watchdog: ends a wait inside a timed part when it takes too long, and costs one store when it does not.
+//! Ends of waits that take too long. An [`Alarm`] interrupts calls that block, so that a wait for a partner that has ended or
+//! hangs ends. A [`Watchdog`] ends a wait inside a timed part, and costs one store when it does not.
 //!
-//! A timer interrupts the measuring thread, and no other, once a period. If its handler finds the same wait as the last
-//! time, it kills the child that is waited for; a wait for anything else returns `EINTR`, because the handler does not
-//! restart system calls. So a wait is ended after one to two periods, and a program that was stopped as a whole is not
-//! blamed at once when it continues.
+//! Each is a timer that signals the thread that made it, and no other. The handler does not restart system calls: a call
+//! that it interrupts returns `EINTR`. If it finds the same wait for a child as the last time, it kills the child. So a
+//! watchdog ends a wait after one to two periods, and a program that was stopped as a whole is not blamed at once when it
+//! continues. An alarm is set while no wait is noted.
 //!
 //! # Invariants
 //!
@@ -72,14 +73,15 @@ impl Watchdog {
     /// # Errors
     /// The refusal of `sigaction` or `timer_create`.
     pub fn for_this_thread(period: Duration) -> Result<Self> {
-        let action = SigAction::new(SigHandler::Handler(end_stuck_wait), SaFlags::empty(), SigSet::empty());
-        // SAFETY: HANDLER.
-        unsafe { sigaction(SIGNAL, &action) }.map_err(|e| Error::from_case_errno("sigaction", e))?;
+        let mut timer = new_timer("timer_create of a watchdog")?;
         WATCH.with(|watch| {
             watch.wait.store(0, Ordering::SeqCst);
             watch.expired.store(false, Ordering::SeqCst);
         });
-        Ok(Self { period, _timer: start_timer(period)? })
+        timer
+            .set(Expiration::Interval(period.into()), TimerSetTimeFlags::empty())
+            .map_err(|e| Error::from_case_errno("timer_settime of a watchdog", e))?;
+        Ok(Self { period, _timer: timer })
     }
 
     /// Starts a wait for this child.
@@ -113,23 +115,55 @@ impl Drop for Watchdog {
     }
 }
 
-fn start_timer(period: Duration) -> Result<Timer> {
-    let refused = |e| limit::timer_error("timer_create of a watchdog", e);
-    let thread_id = nix::unistd::gettid().as_raw();
-    let event = thread_signal_event(SIGNAL, thread_id);
-    let mut timer = Timer::new(ClockId::CLOCK_MONOTONIC, event).map_err(refused)?;
-    timer.set(Expiration::Interval(period.into()), TimerSetTimeFlags::empty()).map_err(refused)?;
-    Ok(timer)
+/// A timer for the calling thread, which is not set yet, and the handler of its signal.
+fn new_timer(call: &str) -> Result<Timer> {
+    let action = SigAction::new(SigHandler::Handler(end_stuck_wait), SaFlags::empty(), SigSet::empty());
+    // SAFETY: HANDLER.
+    unsafe { sigaction(SIGNAL, &action) }.map_err(|e| Error::from_case_errno("sigaction", e))?;
+    let event = thread_signal_event(SIGNAL, nix::unistd::gettid().as_raw());
+    Timer::new(ClockId::CLOCK_MONOTONIC, event).map_err(|e| limit::timer_error(call, e))
+}
+
+/// The period of an alarm after its first signal: a signal that arrives just before a call blocks does not interrupt it.
+const AGAIN: Duration = Duration::from_millis(10);
+
+/// An alarm for the thread that made it.
+pub struct Alarm(Timer);
+
+impl Alarm {
+    /// Makes an alarm for this thread. It does not run yet.
+    ///
+    /// # Errors
+    /// The kernel refuses the timer or the signal handler.
+    pub fn new() -> Result<Self> {
+        new_timer("timer_create of an alarm").map(Self)
+    }
+
+    /// Runs `f`. After `limit`, every call in which it blocks is interrupted.
+    pub fn run_with_limit<T>(&mut self, limit: Duration, f: impl FnOnce() -> T) -> T {
+        self.set_timer(Expiration::IntervalDelayed(limit.into(), AGAIN.into()));
+        let value = f();
+        // An expiration after no time is none.
+        self.set_timer(Expiration::OneShot(Duration::ZERO.into()));
+        value
+    }
+
+    fn set_timer(&mut self, expiration: Expiration) {
+        // The kernel accepts every time.
+        let _ = self.0.set(expiration, TimerSetTimeFlags::empty());
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::platform::child::Child;
+    use crate::platform::syscall;
     use nix::errno::Errno;
     use nix::sys::signal::Signal;
     use nix::sys::wait::{WaitStatus, waitpid};
     use nix::unistd::Pid;
+    use std::os::fd::AsRawFd;
 
     const SHORT: Duration = Duration::from_millis(30);
 
@@ -178,5 +212,23 @@ mod tests {
         // The first expiry only looks; the read that it interrupted is started again.
         assert!(ends.by_ref().take(3).all(|end| end == Err(Errno::EINTR)));
         assert!(watchdog.take_expired_sentence().is_some());
+    }
+
+    #[test]
+    fn a_read_without_an_answer_is_interrupted() {
+        let mut alarm = Alarm::new().expect("an alarm");
+        let (read, _write) = nix::unistd::pipe().expect("a pipe");
+        let answer =
+            alarm.run_with_limit(Duration::from_millis(20), || syscall::read_byte(read.as_raw_fd(), &mut 0));
+        assert_eq!(answer, -i64::from(libc::EINTR));
+    }
+
+    #[test]
+    fn a_call_after_the_watch_is_not_interrupted() {
+        let mut alarm = Alarm::new().expect("an alarm");
+        assert_eq!(alarm.run_with_limit(Duration::from_millis(20), || 7), 7);
+        let limit = libc::timespec { tv_sec: 0, tv_nsec: 40_000_000 };
+        // SAFETY: HANDLER does not matter: it reads a local variable.
+        assert_eq!(unsafe { libc::nanosleep(&raw const limit, std::ptr::null_mut()) }, 0);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! * It is refused where less than a reserve is available ([`Bounds`]). The pages of the file are written back, so that the kernel can
 //!   give them up to a task that needs memory.
-//! * The disk is used when no other task wants it ([`IdleAtTheDisk`](crate::kit::io_priority::IdleAtTheDisk)).
+//! * The disk is used when no other task wants it ([`IdleAtTheDisk`](crate::kit::scheduling_policy::IdleAtTheDisk)).
 //! * Several times a second the [`Guard`] looks whether others have taken the reserve, and whether anything was swapped or killed;
 //!   then the run ends.
 //!

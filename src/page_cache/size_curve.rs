@@ -4,14 +4,17 @@
 //! again for the time. Longer than the memory, a file that is read in order leaves the cache before it is read again: then the
 //! disk is measured.
 
-use super::curve_request::{begin, check_disk_space};
-use super::{Bounds, Cost, Guard, Request};
+use super::{Bounds, Cost, Guard};
 use crate::error::{Error, Result};
 use crate::kit::fault_count::bytes_read_from_devices;
+use crate::kit::scheduling_policy::IdleAtTheDisk;
+use crate::platform::control_group::own_group::LimitedMemory;
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::pattern_file::{self, PatternFile};
+use crate::platform::volume;
 use crate::statistic::median;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Bytes of one read and of one write. Every size is a multiple.
@@ -145,6 +148,48 @@ fn read_round(file: &PatternFile, piece: &mut [u8], guard: &mut Guard) -> Result
     Ok(Some(file.bytes() as f64 / spent.as_nanos().max(1) as f64))
 }
 
+/// The free space of the file system that is left to others: the file may take one half.
+const SHARE_OF_DISK: u64 = 2;
+
+/// What is asked for.
+pub struct Request<'a> {
+    /// Where the file is made: a directory on a disk.
+    pub directory: &'a Path,
+    /// Bytes that are left to others; `None`: a tenth of the memory.
+    pub reserve: Option<u64>,
+    /// A control group of this many bytes is made and stands in for the machine.
+    pub group: Option<u64>,
+    /// The longest time.
+    pub time: Duration,
+    /// Asked several times a second.
+    pub interrupted: &'a dyn Fn() -> bool,
+    /// Called with the bytes that are made of the longest file, and with its length in bytes.
+    pub progress: &'a dyn Fn(u64, u64),
+}
+
+/// Checks that the directory is on a disk, gives way to others at the disk, and enters the control group that is asked for.
+fn begin(request: &Request<'_>) -> Result<(IdleAtTheDisk, Option<LimitedMemory>)> {
+    if let Some(why) = volume::no_disk_reason(request.directory) {
+        return Err(Error::Missing(format!("{why}; {}", volume::disk_advice())));
+    }
+    Ok((IdleAtTheDisk::begin()?, request.group.map(LimitedMemory::enter).transpose()?))
+}
+
+/// Checks that the file system has room for the file; `otherwise` is what helps besides room.
+fn check_disk_space(directory: &Path, bytes: u64, otherwise: &str) -> Result<()> {
+    let free = volume::free_bytes(directory).unwrap_or(u64::MAX);
+    if free / SHARE_OF_DISK >= bytes {
+        return Ok(());
+    }
+    Err(Error::Missing(format!(
+        "the file may become {} MiB long, and {} MiB are free in {}, of which it may take half: make room, name \
+         another directory (`--dir`), or {otherwise}",
+        bytes >> 20,
+        free >> 20,
+        directory.display()
+    )))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -204,5 +249,11 @@ mod tests {
             let Some(curve) = value_or_skip(measure_size_curve(&request)) else { return };
             assert!(curve.points.is_empty() && curve.ended.is_some_and(|why| why.contains("--for")));
         });
+    }
+
+    #[test]
+    fn a_directory_without_room_is_missing() {
+        let sentence = check_disk_space(Path::new("/"), 1 << 60, "go").expect_err("no room").to_string();
+        assert!(sentence.contains("of which it may take half") && sentence.ends_with("or go"), "{sentence}");
     }
 }

@@ -1,12 +1,10 @@
 //! The client of a peer. Every error names the peer.
 
-use super::control_protocol::{Answer, Ask, Counted, Hello, LONGEST, Open, VERSION};
-use super::control_stream::Talk;
-use super::proof::{End, Nonces, generate_nonce};
-use super::secret::{Secret, parse_hex};
-use super::service_limit::{DATA_PATIENCE, PROOF_PATIENCE, READ_PATIENCE};
+use super::control_protocol::{
+    Answer, Ask, Counted, DATA_PATIENCE, Hello, LONGEST, Open, PROOF_PATIENCE, READ_PATIENCE, Talk, VERSION,
+};
+use super::proof::{End, Nonces, Secret, Token, generate_nonce, parse_hex};
 use super::station::sanitize_station;
-use super::token::Token;
 use crate::environment::{Interface, Station, Wire};
 use crate::error::{Error, Result};
 use crate::json_line::{Lines, NoMessage};

@@ -1,8 +1,13 @@
-//! The messages of the control connection: one JSON value on each line, the client first.
+//! The control connection: its messages, one JSON value on each line, the client first; one end of it; and the limits of a
+//! server, for each client and for all.
 
 use crate::environment::Station;
+use crate::json_line::{Lines, NoMessage, send};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::net::SocketAddr;
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
 
 /// The version of the protocol, which is part of every proof. 2: the welcome says at which address the peer was reached, and messages may be answered with one byte.
 pub const VERSION: u32 = 2;
@@ -141,9 +146,96 @@ impl Open {
     }
 }
 
+/// Connections that wait for authentication. One more evicts the oldest of the address with most of them.
+pub const MOST_WAITING: usize = 256;
+/// Time for a connection to authenticate.
+pub const PROOF_PATIENCE: Duration = Duration::from_secs(5);
+/// Data streams that wait for their secret. One more evicts the oldest.
+pub const MOST_AT_DOOR: usize = 64;
+/// Time for a data socket to connect and to send its secret.
+pub const DATA_PATIENCE: Duration = Duration::from_secs(5);
+/// Time for which a client may leave data unread.
+pub const READ_PATIENCE: Duration = Duration::from_secs(10);
+/// Period of the tests whether a server should end and whether a session has reached a limit.
+pub const GLANCE: Duration = Duration::from_millis(200);
+/// Stack of a server thread, bytes: its buffers are on the heap.
+pub const STACK: usize = 256 << 10;
+
+/// Limits that the user can set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Simultaneous clients.
+    pub clients: usize,
+    /// Bytes from one client.
+    pub bytes: u64,
+    /// Duration of a session.
+    pub time: Duration,
+    /// Duration without a request or data.
+    pub idle: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { clients: 4, bytes: 1 << 40, time: Duration::from_secs(3600), idle: Duration::from_secs(60) }
+    }
+}
+
+/// A stream of messages, with limits of the length of a line and of the time for which the other end may leave it unread.
+pub struct Talk {
+    stream: TcpStream,
+    lines: Lines,
+}
+
+impl Talk {
+    /// Uses `stream` after the bytes that were read from it, with a time limit for writing.
+    ///
+    /// # Errors
+    /// The socket cannot be configured.
+    pub fn from_stream(stream: TcpStream, lines: Lines, patience: Duration) -> io::Result<Self> {
+        stream.set_nonblocking(false)?;
+        stream.set_nodelay(true)?;
+        stream.set_write_timeout(Some(patience))?;
+        Ok(Self { stream, lines })
+    }
+
+    /// The stream.
+    pub fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+
+    /// Whether the other end has closed the connection, tested without waiting.
+    pub fn is_closed(&self) -> bool {
+        let now = self.stream.set_nonblocking(true).and_then(|()| self.stream.peek(&mut [0]));
+        let is_open = match now {
+            Ok(0) => false,
+            Ok(_) => true,
+            Err(error) => error.kind() == ErrorKind::WouldBlock,
+        };
+        !is_open || self.stream.set_nonblocking(false).is_err()
+    }
+
+    /// Sends a message.
+    ///
+    /// # Errors
+    /// The other end does not read in time, or the connection has broken.
+    pub fn send(&mut self, message: &impl Serialize) -> Result<(), NoMessage> {
+        Ok(send(&self.stream, message)?)
+    }
+
+    /// Receives the next message.
+    ///
+    /// # Errors
+    /// None arrives within `patience`.
+    pub fn receive<T: DeserializeOwned>(&mut self, patience: Duration) -> Result<T, NoMessage> {
+        self.lines.receive(&self.stream, Instant::now() + patience, &[])
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
+    use std::net::TcpListener;
 
     #[test]
     fn what_cannot_be_served_is_told() {
@@ -170,5 +262,22 @@ mod tests {
         let line = r#"{"hello":{"version":7,"greeting":"x"}}"#;
         let Answer::Hello(hello) = serde_json::from_str(line).unwrap() else { panic!("no hello") };
         assert_eq!(hello, Hello { version: 7, nonce: String::new() });
+    }
+
+    #[test]
+    fn a_drip_is_late_and_a_closed_connection_stays_closed() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut far = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let short = Duration::from_millis(30);
+        let mut talk = Talk::from_stream(listener.accept().unwrap().0, Lines::new(10), short).unwrap();
+        far.write_all(b"4").unwrap();
+        assert!(matches!(talk.receive::<u32>(short), Err(NoMessage::Late)));
+        far.write_all(b"2\n").unwrap();
+        assert_eq!(talk.receive::<u32>(Duration::from_secs(5)).unwrap(), 42);
+        assert!(!talk.is_closed());
+        drop(far);
+        assert!(matches!(talk.receive::<u32>(Duration::from_secs(5)), Err(NoMessage::Closed)));
+        assert!(talk.is_closed());
+        assert!(matches!(talk.receive::<u32>(short), Err(NoMessage::Closed)));
     }
 }

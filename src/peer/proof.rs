@@ -1,15 +1,17 @@
-//! Authentication by challenge and response: HMAC-SHA-256 with the token as its key.
+//! Authentication by challenge and response: HMAC-SHA-256 with the [`Token`] as its key, a secret that both ends share.
 //!
 //! Each end generates a nonce for the conversation and proves over both nonces that it has the token. The two ends use
 //! different prefixes, so that a proof cannot be reflected; different nonces prevent a replay. The version is included,
-//! which prevents a downgrade. Proofs are compared in constant time.
+//! which prevents a downgrade. Proofs and secrets are compared in constant time.
 
-use super::control_protocol::VERSION;
-use super::secret::{parse_hex, random_bytes, to_hex};
-use super::token::Token;
-use crate::error::Result;
+use super::control_protocol::{SECRET_BYTES, VERSION};
+use crate::error::{Error, Result};
+use crate::platform::plain_file;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 /// Size of a nonce.
 const NONCE_BYTES: usize = 32;
@@ -80,9 +82,119 @@ pub fn pseudonym(text: &str) -> String {
     to_hex(&code.finalize().into_bytes()[..8])
 }
 
+/// What every data stream and every datagram begins with.
+pub type Secret = [u8; SECRET_BYTES];
+
+/// `N` random bytes.
+///
+/// # Errors
+/// The kernel gives none.
+pub fn random_bytes<const N: usize>() -> Result<[u8; N]> {
+    let mut bytes = [0; N];
+    match getrandom::fill(&mut bytes) {
+        Ok(()) => Ok(bytes),
+        Err(cause) => Err(Error::Kernel {
+            call: "getrandom, for a nonce".into(),
+            cause: std::io::Error::other(cause.to_string()),
+        }),
+    }
+}
+
+/// Whether two secrets are equal, in a time that does not depend on where they differ.
+pub fn is_same_secret(a: Secret, b: Secret) -> bool {
+    std::hint::black_box(u128::from_ne_bytes(a) ^ u128::from_ne_bytes(b)) == 0
+}
+
+/// Bytes as hexadecimal digits, two for each byte.
+pub fn to_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The bytes of `2 * N` digits; `None` for any other text.
+pub fn parse_hex<const N: usize>(digits: &str) -> Option<[u8; N]> {
+    let digits = digits.as_bytes();
+    if digits.len() != 2 * N {
+        return None;
+    }
+    let mut bytes = [0; N];
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+        let digit = |digit: u8| char::from(digit).to_digit(16);
+        *byte = (digit(pair[0])? << 4 | digit(pair[1])?) as u8;
+    }
+    Some(bytes)
+}
+
+/// A shorter token could be found by trying against a recorded proof.
+const SHORTEST: usize = 16;
+/// A longer file is probably not a token.
+const LONGEST: u64 = 4096;
+
+/// The key of every proof. It has no `Debug`, so that no message can show it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(Vec<u8>);
+
+impl Token {
+    /// The empty token of a server without authentication.
+    pub fn empty() -> Self {
+        Self(Vec::new())
+    }
+
+    /// A token from its text.
+    pub fn from_text(text: &str) -> Self {
+        Self(text.trim().as_bytes().to_vec())
+    }
+
+    /// A random token and its text.
+    ///
+    /// # Errors
+    /// The kernel gives no random bytes.
+    pub fn generate() -> Result<(Self, String)> {
+        let text = to_hex(&random_bytes::<32>()?);
+        Ok((Self::from_text(&text), text))
+    }
+
+    /// Reads a token from a file that only its owner may read.
+    ///
+    /// # Errors
+    /// The file cannot be read, other users can read it, or its length is no token's.
+    pub fn read(path: &Path) -> Result<Self> {
+        let failed = |cause| Error::file(path, "reading the token", cause);
+        let file = plain_file::open(path)?;
+        let about = file.metadata().map_err(failed)?;
+        let wrong = |expected: &str, found: String, remedy: String| Error::Content {
+            path: path.to_path_buf(),
+            field: "the token".into(),
+            expected: expected.into(),
+            found,
+            remedy,
+        };
+        let (mode, owner, own) = (about.mode() & 0o777, about.uid(), nix::unistd::geteuid().as_raw());
+        if mode & 0o077 != 0 || ![0, own].contains(&owner) {
+            let found = format!("mode {mode:03o}, owner {owner}");
+            let remedy =
+                format!("`chmod 600 {}`, and make a new token: others may know this one", path.display());
+            return Err(wrong("a file of yours that no other user can read", found, remedy));
+        }
+        let mut text = String::new();
+        file.take(LONGEST + 1).read_to_string(&mut text).map_err(failed)?;
+        let length = text.trim().len();
+        if length < SHORTEST || text.len() as u64 > LONGEST {
+            let remedy = "`head -c 32 /dev/urandom | base64` makes one".into();
+            return Err(wrong(&format!("{SHORTEST} to {LONGEST} characters"), format!("{length}"), remedy));
+        }
+        Ok(Self::from_text(&text))
+    }
+
+    /// Its bytes, as a key.
+    pub fn key(&self) -> &[u8] {
+        &self.0
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     fn nonces() -> Nonces {
         Nonces::read(&generate_nonce().unwrap(), &generate_nonce().unwrap()).unwrap()
@@ -124,5 +236,56 @@ mod tests {
     #[test]
     fn two_nonces_are_never_the_same() {
         assert_ne!(generate_nonce().unwrap(), generate_nonce().unwrap());
+    }
+
+    #[test]
+    fn secrets_are_the_same_or_not() {
+        let secret: Secret = random_bytes().unwrap();
+        assert!(is_same_secret(secret, secret));
+        for at in 0..SECRET_BYTES {
+            let mut other = secret;
+            other[at] ^= 1;
+            assert!(!is_same_secret(secret, other), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn digits_are_read_back() {
+        assert_eq!(parse_hex::<3>(&to_hex(&[0, 0xab, 0xff])), Some([0, 0xab, 0xff]));
+        assert_eq!((parse_hex::<1>("0"), parse_hex::<1>("+1"), parse_hex::<1>("0g")), (None, None, None));
+    }
+
+    fn file(text: &str, mode: u32) -> tempfile::NamedTempFile {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(mode)).unwrap();
+        file
+    }
+
+    fn refusal(text: &str, mode: u32) -> String {
+        Token::read(file(text, mode).path()).err().expect("refused").to_string()
+    }
+
+    #[test]
+    fn a_token_is_what_its_file_holds() {
+        let (token, text) = Token::generate().unwrap();
+        assert!(token == Token::read(file(&(text + "\n"), 0o600).path()).unwrap());
+        assert!(token != Token::generate().unwrap().0);
+    }
+
+    #[test]
+    fn a_token_that_others_can_read_is_refused() {
+        for mode in [0o644, 0o640, 0o604, 0o620] {
+            assert!(refusal("0123456789abcdef", mode).contains("no other user can read"), "{mode:o}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_token_is_refused() {
+        assert!(refusal("short", 0o600).contains("16 to 4096 characters"));
+        assert!(refusal(&"x".repeat(5000), 0o600).contains("16 to 4096 characters"));
+        assert!(refusal("                    ", 0o600).contains("found 0"));
+        assert!(Token::read(Path::new("/")).is_err(), "a directory");
+        assert!(Token::read(Path::new("/dev/null")).is_err(), "a device");
     }
 }

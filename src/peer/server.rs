@@ -7,19 +7,16 @@
 mod client_session;
 mod data;
 mod lobby;
-mod nonblocking;
-mod service;
 mod threshold;
 
-use super::control_protocol::{Answer, LONGEST};
-use super::control_stream::Talk;
-use super::service_limit::{GLANCE, Limits, MOST_WAITING, PROOF_PATIENCE, READ_PATIENCE, STACK};
-use super::token::Token;
+use super::control_protocol::{
+    Answer, GLANCE, LONGEST, Limits, MOST_WAITING, PROOF_PATIENCE, READ_PATIENCE, STACK, Talk,
+};
+use super::proof::Token;
 use crate::error::{Error, Result};
 use crate::platform::socket_handle::shut_down;
 use client_session::Session;
 use lobby::{Lobby, Proved};
-use nonblocking::{PAUSE, accept_all, wait_until_readable};
 use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
@@ -27,6 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use threshold::{PAUSE, accept_all, wait_until_readable};
 
 /// A server that listens.
 pub struct Server {

@@ -1,7 +1,6 @@
 //! The description of a machine that each end sends to the other.
 
-use super::proof::pseudonym;
-use super::secret::parse_hex;
+use super::proof::{parse_hex, pseudonym};
 use crate::environment::{Fingerprint, Interface, Station};
 use crate::json_line::parse_value;
 use crate::platform::inert;

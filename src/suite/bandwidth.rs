@@ -50,17 +50,15 @@
 //! perf bench `numa mem`; Intel's Memory Latency Checker (nodes against nodes); McCalpin's STREAM (the four operations and the way of counting); lmbench's `bw_mem` (McVoy and Staelin 1996); CSE
 //! 221 project report (unrolled sums and stores of 256 MB), CSC501 project report (`memcpy` and `memset` of 8 and 16 MB).
 
-mod cursor;
-mod stream_plan;
-mod stride_order;
 mod strided;
 mod variant;
 mod workload;
 
-use crate::case::{Case, Claim, Group, Place, Report, Rule, Scale, Subject, set_up};
-use crate::clock::{Clock, Delta, Ticks};
+use crate::case::{Case, Claim, Group, Place, Rule, Scale, Subject, set_up};
+use crate::clock::{Clock, Delta};
 use crate::environment::memory_module;
 use crate::error::{Error, Result};
+use crate::kit::evidence::WithEvidence;
 use crate::kit::parallel::{Parallelism, all_partners_stayed, parallel_subject};
 use crate::platform::partner::Kind;
 use crate::platform::{cpu, limit, numa};
@@ -68,8 +66,8 @@ use crate::record::{Axis, Curve, Headline};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use stream_plan::{Level, Plan};
 use variant::Variant;
+use variant::{Level, Plan};
 use workload::Workload;
 
 pub const GROUP: Group = Group::new("bandwidth", include_str!("bandwidth.rs"), cases)
@@ -125,7 +123,7 @@ fn cases() -> Vec<Case> {
 
 fn case_of_variant(variant: Variant) -> Case {
     let plan = variant.plan();
-    let (bytes, crowd, node) = (plan.bytes_moved(), variant.crowd, variant.node);
+    let (bytes, crowd, node) = (plan.bytes_moved(), variant.row.crowd, variant.node);
     let set_up = match crowd {
         None => set_up(move |place| single_workload(plan_at_scale(plan, place)?, node)),
         Some(crowd) => set_up(move |place| parallel_workloads(crowd, plan_at_scale(plan, place)?, place)),
@@ -176,30 +174,11 @@ fn plan_at_scale(plan: Plan, place: &Place) -> Result<Plan> {
     }
 }
 
-/// A subject and its evidence.
-struct Described<S> {
-    inner: S,
-    evidence: Vec<String>,
-}
-
-impl<S: Subject> Described<S> {
-    fn new(inner: S, plan: &Plan, workload: String) -> Self {
-        let mut evidence = vec![workload];
-        if plan.memory_level() == Level::Memory {
-            evidence.push(memory_module::bandwidth_limit().map_or_else(|why| why, |(_, sentence)| sentence));
-        }
-        Self { inner, evidence }
-    }
-}
-
-impl<S: Subject> Subject for Described<S> {
-    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        self.inner.run(iterations, clock)
-    }
-
-    fn report(&self) -> Report {
-        Report { evidence: self.evidence.clone(), ..self.inner.report() }
-    }
+/// The evidence of a workload.
+fn evidence(plan: &Plan, workload: String) -> Vec<String> {
+    let limit = (plan.memory_level() == Level::Memory)
+        .then(|| memory_module::bandwidth_limit().map_or_else(|why| why, |(_, sentence)| sentence));
+    [workload].into_iter().chain(limit).collect()
 }
 
 /// A workload on the measuring CPU, in the nearest memory or in that of a node.
@@ -219,7 +198,7 @@ fn single_workload(plan: Plan, node: Option<usize>) -> Result<impl Subject> {
         workload.verify_last_batch().map_err(Error::Disproved)?;
         Ok(ticks)
     };
-    Ok(Described::new(inner, &plan, description))
+    Ok(WithEvidence::new(inner, evidence(&plan, description)))
 }
 
 /// A workload for each CPU, first touched by that CPU, so that its memory is on that CPU's node.
@@ -252,7 +231,7 @@ fn parallel_workloads(crowd: Parallelism, plan: Plan, place: &Place) -> Result<i
     let mut descriptions: Vec<_> =
         workloads.borrow().iter().map(|workload| lock_workload(workload).description()).collect();
     descriptions.dedup();
-    Ok(Described::new(inner, &plan, format!("each {}", descriptions.join(", and "))))
+    Ok(WithEvidence::new(inner, evidence(&plan, format!("each {}", descriptions.join(", and ")))))
 }
 
 /// The lock is never contended: in a batch only the workload's thread takes it, between two only the measuring thread.

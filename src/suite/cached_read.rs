@@ -34,10 +34,10 @@ mod file_cache;
 mod operation;
 
 use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, Group, Place, Rule, Scale, SetUp, Subject, set_up};
+use crate::case::{Case, Claim, Group, Rule, SetUp, Subject, set_up};
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
-use crate::kit::blocks::{OWN_NUMBER, Proof};
+use crate::kit::blocks::{FILES, OWN_NUMBER, Proof, create_file_at_scale};
 use crate::platform::pattern_file::{self, PatternFile, Way};
 use crate::platform::proc::Source;
 use crate::platform::process::page_size;
@@ -77,7 +77,6 @@ const fn by_file_curve(prefix: &'static str, title: &'static str, chart: &'stati
     Curve::new(prefix, title, Axis::Bytes("size of the file")).with_figure("bandwidth").with_chart(chart)
 }
 
-const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
 /// A way to read the block at this offset. Returns the number of bytes read.
@@ -98,16 +97,6 @@ const WAYS: [(&str, &str, ReadBlock, Option<Call>); 4] = [
 ];
 /// Lengths of a block.
 const BLOCKS: [(&str, usize); 2] = [("4KiB", 4 << 10), ("1MiB", 1 << 20)];
-/// Lengths of a file: those of the report's files past the cache, and two beyond.
-const FILES: [(&str, u64); 7] = [
-    ("128KiB", 128 * KIB),
-    ("256KiB", 256 * KIB),
-    ("512KiB", 512 * KIB),
-    ("1MiB", MIB),
-    ("1536KiB", 1536 * KIB),
-    ("8MiB", 8 * MIB),
-    ("64MiB", 64 * MIB),
-];
 /// Those that only full scale measures.
 const BETWEEN: [&str; 3] = ["256KiB", "512KiB", "1536KiB"];
 /// The length of the file of most cases.
@@ -120,7 +109,7 @@ fn cases() -> Vec<Case> {
             let case = Case::new(
                 format!("{name}/{length}"),
                 format!("{length} of a cached file by {words}"),
-                block_read_set_up(way, |_| Ok(FILE), block),
+                block_read_set_up(way, FILE, block),
             );
             let case = with_cached_claims(case, FILE, block);
             match call {
@@ -133,23 +122,13 @@ fn cases() -> Vec<Case> {
         let case = Case::new(
             format!("pread-by-file/{length}"),
             format!("64 KiB of a cached file of {length} by pread"),
-            block_read_set_up(Reader::read_at_offset, move |place| check_smoke_size(place, bytes), 64 << 10),
+            block_read_set_up(Reader::read_at_offset, bytes, 64 << 10),
         );
         let case = with_cached_claims(case, bytes, 64 << 10);
         if BETWEEN.contains(&length) { case.need(FULL_SCALE) } else { case }
     }));
     cases.extend(file_cache::cases());
     cases
-}
-
-/// Returns `bytes`, or skips the case at smoke scale if such a file takes too long to make.
-fn check_smoke_size(place: &Place, bytes: u64) -> Result<u64> {
-    if bytes > FILE && place.scale == Scale::Smoke {
-        let sentence =
-            format!("smoke scale: a file of {} MiB is read at default and full scale", bytes >> 20);
-        return Err(Error::Missing(sentence));
-    }
-    Ok(bytes)
 }
 
 /// Adds the figure, the claims and the prediction of cases that read a file of this length from the cache.
@@ -179,9 +158,9 @@ struct Reader {
 }
 
 /// The set-up of a case that reads a file of this length in blocks.
-fn block_read_set_up(way: ReadBlock, bytes: impl Fn(&Place) -> Result<u64> + 'static, block: usize) -> SetUp {
+fn block_read_set_up(way: ReadBlock, bytes: u64, block: usize) -> SetUp {
     set_up(move |place| {
-        let file = PatternFile::create_filled(&place.scratch, bytes(place)?, Way::Cached)?;
+        let file = create_file_at_scale(place, bytes, Way::Cached)?;
         // This reads every page into the cache.
         let mapped = Mapped::new(&file)?;
         let other = PatternFile::create_filled(&place.scratch, block as u64, Way::Cached)?;

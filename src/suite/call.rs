@@ -85,31 +85,17 @@ fn cases() -> Vec<Case> {
 
 const DIRECT: &str = "three taken branches, and half a cycle for each argument loaded";
 
+#[rustfmt::skip]
 fn special_cases() -> [Case; 5] {
     [
-        call_case("struct/16B", "direct call, 16 bytes by value", operation::STRUCT[0]).predict(
-            3.0,
-            1.0,
-            "two registers",
-        ),
-        call_case("struct/64B", "direct call, 64 bytes by value", operation::STRUCT[1]).predict(
-            3.0,
-            8.0,
-            "four 16-byte copies to the stack",
-        ),
-        call_case("pointer/3", "call through a pointer, 3 arguments", operation::POINTER_3).predict(
-            3.0,
-            1.5,
-            "the indirect branch predictor is never wrong here",
-        ),
-        call_case("dyn/3", "call through a table of methods, 3 arguments", operation::DYN_3).predict(
-            3.0,
-            3.0,
-            "one more argument, self, and a load of the method",
-        ),
+        call_case("struct/16B", "direct call, 16 bytes by value", operation::STRUCT[0]).predict(3.0, 1.0, "two registers"),
+        call_case("struct/64B", "direct call, 64 bytes by value", operation::STRUCT[1]).predict(3.0, 8.0, "four 16-byte copies to the stack"),
+        call_case("pointer/3", "call through a pointer, 3 arguments", operation::POINTER_3)
+            .predict(3.0, 1.5, "the indirect branch predictor is never wrong here"),
+        call_case("dyn/3", "call through a table of methods, 3 arguments", operation::DYN_3)
+            .predict(3.0, 3.0, "one more argument, self, and a load of the method"),
         call_case("plt/0", "call into a shared object through its linkage table", operation::PLT_0)
-            .need(Need::new(require_dynamic_linking))
-            .predict(4.0, 1.0, "the stub's jump is a fourth taken branch"),
+            .need(Need::new(require_dynamic_linking)).predict(4.0, 1.0, "the stub's jump is a fourth taken branch"),
     ]
 }
 

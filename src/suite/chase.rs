@@ -52,12 +52,9 @@
 //! CSE 221 project report (the four quarters: 30 cycles for memory at a stride of 64, 275 at 256).
 
 mod bus_load;
-mod first_pass;
 pub mod operation_ring;
-mod other_node;
 mod ring_series;
 mod ring_size;
-mod visit_order;
 mod walker;
 
 use crate::case::Group;

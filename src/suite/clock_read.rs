@@ -122,62 +122,44 @@ fn counter_reads() -> Vec<Case> {
         false => Err("this processor has no SERIALIZE instruction (CPUID leaf 7, EDX bit 14)".into()),
     });
     let traps = if arch::is_guest() { 2.0 * TRAP } else { 0.0 };
+    #[rustfmt::skip]
     let reads = vec![
         read("rdtsc", "the counter, unordered", arch::read).predict(20.0, 0.0, "microcoded read"),
-        read("lfence-rdtsc", "the counter, after all earlier work", arch::start).predict(
-            25.0,
-            0.0,
-            "the read, once the pipeline has drained",
-        ),
+        read("lfence-rdtsc", "the counter, after all earlier work", arch::start)
+            .predict(25.0, 0.0, "the read, once the pipeline has drained"),
         read("rdtscp-lfence", "the counter and the CPU, before all later work", arch::stop)
-            .need(RDTSCP)
-            .predict(35.0, 0.0, "the read, which waits by itself, and a drain"),
+            .need(RDTSCP).predict(35.0, 0.0, "the read, which waits by itself, and a drain"),
         read("serialize-rdtsc", "the counter behind SERIALIZE", arch::read_serialize)
-            .need(serialize)
-            .predict(60.0, 0.0, "serialisation drains stores too"),
-        read("lfence-rdtsc-rdtscp-lfence", "both ends of this crate's bracket", || {
-            arch::start() ^ arch::stop()
-        })
-        .need(RDTSCP)
-        .predict(60.0, 0.0, "the sum of its two ends"),
-        read("cpuid-rdtsc-rdtscp-cpuid", "both ends of the bracket of 2010", || {
-            arch::start_cpuid() ^ arch::stop_cpuid()
-        })
-        .need(RDTSCP)
-        .predict(300.0, traps, "serialisation twice; in a guest two traps to its hypervisor"),
+            .need(serialize).predict(60.0, 0.0, "serialisation drains stores too"),
+        read("lfence-rdtsc-rdtscp-lfence", "both ends of this crate's bracket", || arch::start() ^ arch::stop())
+            .need(RDTSCP).predict(60.0, 0.0, "the sum of its two ends"),
+        read("cpuid-rdtsc-rdtscp-cpuid", "both ends of the bracket of 2010", || arch::start_cpuid() ^ arch::stop_cpuid())
+            .need(RDTSCP).predict(300.0, traps, "serialisation twice; in a guest two traps to its hypervisor"),
     ];
     reads.into_iter().map(|case| case.claim(Claim::NeverEnters)).collect()
 }
 
 #[cfg(target_arch = "aarch64")]
+#[rustfmt::skip]
 fn counter_reads() -> Vec<Case> {
     vec![
         read("cntvct", "the counter, unordered", arch::read).predict(20.0, 0.0, "a system register read"),
-        read("isb-cntvct", "the counter, after all earlier work", arch::start).predict(
-            40.0,
-            0.0,
-            "the read, once the pipeline has drained",
-        ),
-        read("isb-cntvct-isb-cntvct-isb", "both ends of this crate's bracket", || {
-            arch::start() ^ arch::stop()
-        })
-        .predict(100.0, 0.0, "the sum of its two ends"),
+        read("isb-cntvct", "the counter, after all earlier work", arch::start)
+            .predict(40.0, 0.0, "the read, once the pipeline has drained"),
+        read("isb-cntvct-isb-cntvct-isb", "both ends of this crate's bracket", || arch::start() ^ arch::stop())
+            .predict(100.0, 0.0, "the sum of its two ends"),
     ]
 }
 
 #[cfg(target_arch = "riscv64")]
+#[rustfmt::skip]
 fn counter_reads() -> Vec<Case> {
     vec![
         read("rdtime", "the counter, unordered", arch::read).predict(30.0, 0.0, "a CSR read"),
-        read("fence-rdtime", "the counter, after all earlier memory accesses", arch::start).predict(
-            50.0,
-            0.0,
-            "the read, once the accesses are done",
-        ),
-        read("fence-rdtime-fence-rdtime-fence", "both ends of this crate's bracket", || {
-            arch::start() ^ arch::stop()
-        })
-        .predict(100.0, 0.0, "the sum of its two ends"),
+        read("fence-rdtime", "the counter, after all earlier memory accesses", arch::start)
+            .predict(50.0, 0.0, "the read, once the accesses are done"),
+        read("fence-rdtime-fence-rdtime-fence", "both ends of this crate's bracket", || arch::start() ^ arch::stop())
+            .predict(100.0, 0.0, "the sum of its two ends"),
     ]
 }
 
@@ -201,18 +183,13 @@ fn own_clock_case() -> Case {
         .predict(60.0, 2.0, "the bracket, and a branch on which counter it is")
 }
 
+#[rustfmt::skip]
 fn rust_clock_cases() -> [Case; 2] {
     let cases = [
-        read("instant", "std::time::Instant::now", std::time::Instant::now).predict(
-            25.0,
-            35.0,
-            "clock_gettime(monotonic) through the vDSO, checked",
-        ),
-        read("system-time", "std::time::SystemTime::now", std::time::SystemTime::now).predict(
-            25.0,
-            35.0,
-            "clock_gettime(realtime) through the vDSO, checked",
-        ),
+        read("instant", "std::time::Instant::now", std::time::Instant::now)
+            .predict(25.0, 35.0, "clock_gettime(monotonic) through the vDSO, checked"),
+        read("system-time", "std::time::SystemTime::now", std::time::SystemTime::now)
+            .predict(25.0, 35.0, "clock_gettime(realtime) through the vDSO, checked"),
     ];
     cases.map(|case| case.claim(Claim::Calls(time::clock_gettime_address)))
 }

@@ -25,19 +25,23 @@
 //! multichase's `pingpong` and N. Viennot's core-to-core-latency; the `line ping-pong` row of the development machine's
 //! own probe, 107 to 118 ns for a round trip.
 
-mod operation;
-
 use crate::case::need::{PINNED, TWO_CPUS};
 use crate::case::{Case, Claim, Group, Matrix, OwnTasks, Place, Report, Rule, Scale, Subject, set_up};
 use crate::clock::{Clock, Ticks};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kit::ipc::{Channel, PolledWord};
 use crate::kit::parallel::all_partners_stayed;
-use crate::kit::placement::{Placement, explain_refusal};
-use crate::platform::partner::{Class, Kind, Partner};
+use crate::kit::placement::Placement;
+use crate::kit::round_trip::round_trip_set_up;
+use crate::platform::futex::{Reach, wait, wait_until, wake, wake_all};
+use crate::platform::partner::{Class, Kind, Partner, Task};
+use crate::platform::shared::Words;
+use crate::platform::time;
 use crate::record::Headline;
-use operation::{LineThreads, spread_evenly};
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
 
 pub const GROUP: Group =
     Group::new("core_to_core", include_str!("core_to_core.rs"), cases).version(3).headlines(&HEADLINES);
@@ -47,13 +51,17 @@ const HEADLINES: [Headline; 1] = [Headline::new(118, "neighbour", "a cache line 
 fn cases() -> Vec<Case> {
     let why = "a line fetched from another core's cache, twice";
     vec![
-        Case::new("neighbour", "a cache line to another CPU and back", set_up(Neighbour::start))
-            .need(PINNED)
-            .need(TWO_CPUS)
-            .derived_figure("journey", Rule::OfCost(0.5))
-            .claim(Claim::Linear)
-            .claim(Claim::Counted(all_partners_stayed))
-            .predict(330.0, 10.0, why),
+        Case::new(
+            "neighbour",
+            "a cache line to another CPU and back",
+            round_trip_set_up("polling", Kind::Thread, PolledWord::pair, Placement::Cross),
+        )
+        .need(PINNED)
+        .need(TWO_CPUS)
+        .derived_figure("journey", Rule::OfCost(0.5))
+        .claim(Claim::Linear)
+        .claim(Claim::Counted(all_partners_stayed))
+        .predict(330.0, 10.0, why),
         // The measuring thread only distributes the work, and waits while one of the pair has its CPU.
         Case::new(
             "every-pair",
@@ -69,42 +77,6 @@ fn cases() -> Vec<Case> {
         .claim(Claim::Counted(all_partners_stayed))
         .predict(330.0, 10.0, why),
     ]
-}
-
-/// The measuring thread and one other.
-struct Neighbour {
-    partners: [Partner; 1],
-    channels: Arc<[PolledWord; 2]>,
-}
-
-impl Neighbour {
-    fn start(place: &Place) -> Result<Self> {
-        let channels = Arc::new(PolledWord::pair(&place.scratch)?);
-        let (theirs, nudged) = (Arc::clone(&channels), Arc::clone(&channels));
-        let step = move || theirs[0].receive().min(theirs[1].send());
-        let at = (Placement::Cross.partner_cpu(place)?, Class::Ordinary);
-        let partner = Partner::start(Kind::Thread, at, step, move || _ = nudged[0].send())?;
-        Ok(Self { partners: [partner], channels })
-    }
-}
-
-impl Subject for Neighbour {
-    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        let mut answer = 0;
-        let ticks = clock.time(|| {
-            for _ in 0..iterations {
-                answer = self.channels[0].send().min(self.channels[1].receive());
-                if answer < 0 {
-                    break;
-                }
-            }
-        });
-        if answer < 0 { Err(explain_refusal("polling", answer, &mut self.partners, 0)) } else { Ok(ticks) }
-    }
-
-    fn report(&self) -> Report {
-        Report { partners: self.partners.iter().map(Partner::task).collect(), ..Report::default() }
-    }
 }
 
 /// Round trips of a pair at least, so that the clock that its thread reads twice adds little.
@@ -152,6 +124,174 @@ impl Subject for EveryPair {
     }
 }
 
+/// Indices into the threads' shared page.
+mod word {
+    /// The [`Order`](super::Order) of the batch. Threads without work sleep on this word.
+    pub const ORDER: usize = 0;
+    /// Round trips of the batch. It changes only after both threads of the last pair have finished.
+    pub const ROUND_TRIPS: usize = 1;
+    /// The duration, ns.
+    pub const TOOK: usize = 2;
+    /// Threads of the pair that have finished.
+    pub const DONE: usize = 3;
+}
+
+/// The two threads of a batch, in one word: the low bits of the batch's number, the thread that sends first and times, the one that
+/// answers. Were these separate words, a thread that wakes late for a batch in which it has no part could read the next
+/// batch's pair before its number, do the work, and do it again when the number changes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Order(u32);
+
+impl Order {
+    /// Bits of a thread's index.
+    const BITS: u32 = 10;
+    /// The first index that is no thread's.
+    const NOBODY: usize = (1 << Self::BITS) - 1;
+
+    /// The order that follows this one.
+    fn next(self, (first, second): (usize, usize)) -> Self {
+        let batch = (self.0 >> (2 * Self::BITS)) + 1;
+        Self(batch << (2 * Self::BITS) | (first as u32) << Self::BITS | second as u32)
+    }
+
+    fn pair(self) -> (usize, usize) {
+        ((self.0 >> Self::BITS) as usize & Self::NOBODY, self.0 as usize & Self::NOBODY)
+    }
+}
+
+/// Round trips of a batch at most: their time in nanoseconds fits into a word.
+const MOST: u64 = 1 << 20;
+/// A batch that takes longer hangs.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The threads and their shared memory.
+pub struct LineThreads {
+    partners: Vec<Partner>,
+    cpus: Vec<usize>,
+    page: Arc<Words>,
+}
+
+/// At most `most` of these CPUs, evenly spread, and no more than an order can name.
+pub fn spread_evenly(mut cpus: Vec<usize>, most: usize) -> Vec<usize> {
+    cpus.sort_unstable();
+    let (all, most) = (cpus.len(), most.min(cpus.len()).min(Order::NOBODY));
+    (0..most).map(|i| cpus[i * (all - 1) / (most - 1).max(1)]).collect()
+}
+
+impl LineThreads {
+    /// Starts a sleeping thread on each of these CPUs.
+    ///
+    /// # Errors
+    /// The kernel refuses a thread or the shared page.
+    pub fn start(cpus: &[usize]) -> Result<Self> {
+        let page = Arc::new(Words::new()?);
+        let channels = Arc::new(PolledWord::pair(Path::new(""))?);
+        let start = |(index, &cpu): (usize, &usize)| {
+            let (page, channels, nudged) = (Arc::clone(&page), Arc::clone(&channels), Arc::clone(&page));
+            let mut seen = Order(0);
+            let step = move || {
+                wait(&page[word::ORDER].value, seen.0, Reach::Private);
+                let order = Order(page[word::ORDER].value.load(SeqCst));
+                if order != seen {
+                    seen = order;
+                    run_own_part(&page, &channels, order.pair(), index);
+                }
+                0
+            };
+            let nudge = move || publish_order(&nudged, (Order::NOBODY, Order::NOBODY));
+            Partner::start(Kind::Thread, (cpu, Class::Ordinary), step, nudge)
+        };
+        let partners = cpus.iter().enumerate().map(start).collect::<Result<_>>()?;
+        Ok(Self { partners, cpus: cpus.to_vec(), page })
+    }
+
+    /// Their CPUs.
+    pub fn cpus(&self) -> &[usize] {
+        &self.cpus
+    }
+
+    /// The threads, for reports.
+    pub fn tasks(&self) -> Vec<Task> {
+        self.partners.iter().map(Partner::task).collect()
+    }
+
+    /// Every two of them, by their indices.
+    pub fn pairs(&self) -> Vec<(usize, usize)> {
+        let count = self.cpus.len();
+        (0..count).flat_map(|a| (a + 1..count).map(move |b| (a, b))).collect()
+    }
+
+    /// Round trips between two of the threads; returns their duration, ns.
+    ///
+    /// # Errors
+    /// [`Error::Disturbed`] where the line does not come back.
+    pub fn time_round_trips(&mut self, pair: (usize, usize), round_trips: u64) -> Result<u64> {
+        let mut sum = 0;
+        let mut left = round_trips;
+        while left > 0 {
+            let batch = left.min(MOST);
+            sum += self.time_batch(pair, batch)?;
+            left -= batch;
+        }
+        Ok(sum)
+    }
+
+    fn time_batch(&mut self, (first, second): (usize, usize), round_trips: u64) -> Result<u64> {
+        self.page[word::DONE].value.store(0, SeqCst);
+        self.page[word::ROUND_TRIPS].value.store(round_trips as u32, SeqCst);
+        publish_order(&self.page, (first, second));
+        let deadline = Duration::from_nanos(time::clock_gettime_ns(libc::CLOCK_MONOTONIC)) + PATIENCE;
+        loop {
+            let done = self.page[word::DONE].value.load(SeqCst);
+            if done == 2 {
+                return Ok(u64::from(self.page[word::TOOK].value.load(SeqCst)));
+            }
+            // It sleeps until both have finished: one of them may need this CPU all the time.
+            if wait_until(&self.page[word::DONE].value, done, deadline) == -i64::from(libc::ETIMEDOUT) {
+                let cpus = [self.cpus[first], self.cpus[second]];
+                return Err(Error::Disturbed(format!("CPUs {cpus:?}: the line has not come back for 5 s")));
+            }
+        }
+    }
+}
+
+fn publish_order(page: &Words, pair: (usize, usize)) {
+    let word = &page[word::ORDER].value;
+    // The measuring thread is the only one that writes it.
+    word.store(Order(word.load(SeqCst)).next(pair).0, SeqCst);
+    // A thread that is not asleep yet will see the new order.
+    wake_all(word, Reach::Private);
+}
+
+/// Does a thread's part of a batch, if the pair has one for it.
+fn run_own_part(page: &Words, channels: &[PolledWord; 2], (first, second): (usize, usize), own: usize) {
+    let round_trips = page[word::ROUND_TRIPS].value.load(SeqCst);
+    let [there, back] = channels;
+    if first == own {
+        let trip = || there.send().min(back.receive()) == 0;
+        // The first round trip shows that the other is awake, and is not counted.
+        if !trip() {
+            return;
+        }
+        let start = time::monotonic_raw_ns();
+        let all = (0..round_trips).all(|_| trip());
+        let took = time::monotonic_raw_ns() - start;
+        page[word::TOOK].value.store(took.min(u64::from(u32::MAX)) as u32, SeqCst);
+        count_finished(page, all);
+    } else if second == own {
+        let trip = || there.receive().min(back.send()) == 0;
+        count_finished(page, (0..=round_trips).all(|_| trip()));
+    }
+}
+
+/// Counts a thread that has done `all` round trips; the second of the two wakes the thread that waits for both.
+fn count_finished(page: &Words, all: bool) {
+    let done = &page[word::DONE].value;
+    if all && done.fetch_add(1, SeqCst) == 1 {
+        wake(done, Reach::Private);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -174,6 +314,40 @@ mod tests {
             let each: Vec<_> = every.figures.iter().map(|figures| 2.0 * figures[batch]).collect();
             let mean_ns = each.iter().sum::<f64>() / 3.0;
             assert!((told_ns / (mean_ns * iterations as f64) - 1.0).abs() < 0.01, "{told_ns} {each:?}");
+        }
+    }
+
+    #[test]
+    fn a_few_of_many_cpus_are_spread_over_all() {
+        assert_eq!(spread_evenly((0..64).collect(), 4), [0, 21, 42, 63]);
+        assert_eq!(spread_evenly(vec![3, 1], 4), [1, 3]);
+        assert_eq!(spread_evenly(vec![7], 4), [7]);
+    }
+
+    #[test]
+    fn an_order_names_its_pair_and_differs_from_the_one_before() {
+        let pairs = [(0, 1), (0, 1), (Order::NOBODY - 1, 0), (Order::NOBODY, Order::NOBODY), (5, 9)];
+        let mut last = Order(0);
+        // More batches than their number has bits for.
+        for pair in pairs.into_iter().cycle().take(10_000) {
+            let order = last.next(pair);
+            assert_eq!(order.pair(), pair);
+            assert_ne!(order, last);
+            last = order;
+        }
+    }
+
+    #[test]
+    fn every_pair_comes_back() {
+        let cpus = spread_evenly(cpu::allowed_cpus(), 4);
+        if cpus.len() < 2 {
+            println!("skipped: one CPU");
+            return;
+        }
+        let mut threads = LineThreads::start(&cpus).expect("started");
+        // Again and again, since a thread may wake late for a batch without it.
+        for pair in threads.pairs().into_iter().cycle().take(1_000) {
+            assert!(threads.time_round_trips(pair, 1).expect("came back") > 0);
         }
     }
 }

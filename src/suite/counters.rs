@@ -28,7 +28,6 @@
 //! # Source
 //! CAMP (LISA 2007), Figure 3 and Figures 6 to 8; proc(5).
 
-mod populous;
 mod route;
 
 use crate::case::need::FULL_SCALE;
@@ -79,7 +78,7 @@ fn cases() -> Vec<Case> {
     let mut cases: Vec<_> = ROUTES.iter().flat_map(file_counter_cases).collect();
     cases.extend(system_call_cases());
     cases.extend(several_call_cases());
-    cases.extend(populous::cases());
+    cases.extend(route::populous_cases());
     cases
 }
 
@@ -87,21 +86,16 @@ fn cases() -> Vec<Case> {
 fn file_counter_cases(route: &'static Route) -> Vec<Case> {
     let Route { name, words, path, kept, stateless, cycles } = *route;
     let mut cases = vec![
-        reading_case(format!("{name}/kept"), words, kept)
-            .claim(enters_claim(PREAD))
-            .predict(cycles, 100.0, READ),
-        reading_case(format!("{name}/kept-floor"), words, move || kept_floor(path))
-            .claim(enters_claim(PREAD))
-            .predict(cycles, 0.0, READ),
+        reading(format!("{name}/kept"), words, PREAD, (cycles, 100.0, READ), kept),
+        reading(format!("{name}/kept-floor"), words, PREAD, (cycles, 0.0, READ), move || kept_floor(path)),
     ];
     if let Some(stateless) = stateless {
-        let reads = if is_rate(name) { 2.0 } else { 1.0 };
+        let cost = (if is_rate(name) { 2.0 } else { 1.0 } * cycles, 4_000.0, OPENED);
         let pair = [
-            reading_case(format!("{name}/stateless"), words, stateless),
-            reading_case(format!("{name}/stateless-floor"), words, move || stateless_floor(name, path)),
+            reading(format!("{name}/stateless"), words, &[], cost, stateless),
+            reading(format!("{name}/stateless-floor"), words, &[], cost, move || stateless_floor(name, path)),
         ];
         cases.extend(pair.map(|case| {
-            let case = case.predict(reads * cycles, 4_000.0, OPENED);
             // These cost nearly the same as other cases: full scale only.
             if matches!(name, "spent" | "disk-reads" | "pressure") { case.need(FULL_SCALE) } else { case }
         }));
@@ -142,82 +136,58 @@ const OPENED: &str = "a path is walked, a file is made and unmade, and the kerne
 const FIELD: &str = "entry and exit, and fields of the kernel's";
 
 /// Counters that have system calls of their own.
+#[rustfmt::skip]
 fn system_call_cases() -> Vec<Case> {
     vec![
-        reading_case("cpu-time/kept", "CPU time of a process", || {
-            call_on_handle(Process::open(starter_pid())?, |process| {
-                process.cpu_time().map(|reading| reading.value.as_nanos() as u64)
-            })
-        })
-        .claim(enters_claim(CLOCK_AND_PIDFD))
-        .predict(600.0, 400.0, FIELD),
-        reading_case("cpu-time/kept-floor", "its clock, and whether it is there", || {
-            let (process, clock) =
-                (Process::open(starter_pid())?, ClockId::from_raw((!starter_pid() << 3) | 2));
+        reading("cpu-time/kept", "CPU time of a process", CLOCK_AND_PIDFD, (600.0, 400.0, FIELD), || {
+            call_on_handle(Process::open(starter_pid())?, |process| process.cpu_time().map(|reading| reading.value.as_nanos() as u64))
+        }),
+        reading("cpu-time/kept-floor", "its clock, and whether it is there", CLOCK_AND_PIDFD, (600.0, 300.0, FIELD), || {
+            let (process, clock) = (Process::open(starter_pid())?, ClockId::from_raw((!starter_pid() << 3) | 2));
             boxed_call(move || {
                 let time = clock_gettime(clock).map_or(0, |time| time.tv_nsec() as u64);
                 if process.is_there() { Ok(time) } else { Err(Fault::Gone("the process".into())) }
             })
-        })
-        .claim(enters_claim(CLOCK_AND_PIDFD))
-        .predict(600.0, 300.0, FIELD),
-        reading_case("cpu-time/clock-alone", "its clock, by its number alone", || {
+        }),
+        reading("cpu-time/clock-alone", "its clock, by its number alone", CLOCK, (400.0, 200.0, FIELD), || {
             let clock = ClockId::from_raw((!starter_pid() << 3) | 2);
             boxed_call(move || Ok(clock_gettime(clock).map_or(0, |time| time.tv_nsec() as u64)))
         })
-        .claim(enters_claim(CLOCK))
-        .predict(400.0, 200.0, FIELD)
         .need(FULL_SCALE),
-        reading_case("free-memory/kept", "free memory", || {
+        reading("free-memory/kept", "free memory", SYSINFO, (500.0, 100.0, FIELD), || {
             boxed_call(|| physical_memory::free().map(|reading| reading.value))
-        })
-        .claim(enters_claim(SYSINFO))
-        .predict(500.0, 100.0, FIELD),
-        reading_case("free-memory/kept-floor", "free memory", || {
+        }),
+        reading("free-memory/kept-floor", "free memory", SYSINFO, (500.0, 0.0, FIELD), || {
             boxed_call(|| Ok(nix::sys::sysinfo::sysinfo().map_or(0, |info| info.ram_unused())))
-        })
-        .claim(enters_claim(SYSINFO))
-        .predict(500.0, 0.0, FIELD),
-        reading_case("threads/kept", "threads of a process", || {
-            call_on_handle(Process::open(starter_pid())?, |process| {
-                process.threads().map(|reading| reading.value)
-            })
-        })
-        .predict(500.0, 100.0, FIELD),
-        reading_case("threads/kept-floor", "links of a directory", || {
+        }),
+        reading("threads/kept", "threads of a process", &[], (500.0, 100.0, FIELD), || {
+            call_on_handle(Process::open(starter_pid())?, |process| process.threads().map(|reading| reading.value))
+        }),
+        reading("threads/kept-floor", "links of a directory", &[], (500.0, 0.0, FIELD), || {
             let path = format!("/proc/{}/task", starter_pid());
             let directory = File::open(&path).map_err(|e| Error::file(&path, "opening", e))?;
             boxed_call(move || Ok(fstat(&directory).map_or(0, |status| status.st_size.unsigned_abs().max(1))))
-        })
-        .predict(500.0, 0.0, FIELD),
-        reading_case("threads/stateless", "threads of a process", || {
+        }),
+        reading("threads/stateless", "threads of a process", &[], (1_500.0, 100.0, "a path is walked"), || {
             call_on_handle(starter_pid(), |pid| camp::thread_count(*pid).map(|reading| reading.value))
-        })
-        .predict(1_500.0, 100.0, "a path is walked"),
+        }),
     ]
 }
 
 /// Counters that need several system calls or other work, and the block of nine counters.
+#[rustfmt::skip]
 fn several_call_cases() -> Vec<Case> {
     vec![
-        reading_case("cpus/kept", "CPUs that may be used", || {
+        reading("cpus/kept", "CPUs that may be used", &[], (400.0, 300.0, "entry and exit, and a set of 1024 bits"), || {
             boxed_call(|| camp::cpu_count_allowed().map(|count| count as u64))
         })
-        .predict(400.0, 300.0, "entry and exit, and a set of 1024 bits")
         .need(FULL_SCALE),
-        reading_case("identifier/stateless", "opening a process", || {
-            call_on_handle(starter_pid(), |pid| {
-                camp::process_identifier(*pid).map(|process| process.pid() as u64)
-            })
+        reading("identifier/stateless", "opening a process", &[], (2_000.0, 20_000.0, "four files are opened and closed"), || {
+            call_on_handle(starter_pid(), |pid| camp::process_identifier(*pid).map(|process| process.pid() as u64))
         })
-        .predict(2_000.0, 20_000.0, "four files are opened and closed")
         .need(FULL_SCALE),
-        reading_case("probe/block", "nine counters in a block", nine_counters_call)
-            .claim(enters_claim(BLOCK))
-            .predict(9_000.0, 1_000.0, SUM),
-        reading_case("probe/block-floor", "their eight calls", block_floor)
-            .claim(enters_claim(BLOCK))
-            .predict(9_000.0, 0.0, SUM),
+        reading("probe/block", "nine counters in a block", BLOCK, (9_000.0, 1_000.0, SUM), nine_counters_call),
+        reading("probe/block-floor", "their eight calls", BLOCK, (9_000.0, 0.0, SUM), block_floor),
     ]
 }
 
@@ -262,12 +232,21 @@ fn block_floor() -> Result<Call> {
 }
 
 /// A case of one reading an iteration. Its control is the same loop around a constant.
-fn reading_case(name: impl Into<String>, title: &str, open: impl Fn() -> Result<Call> + 'static) -> Case {
-    Case::new(name, title, set_up(move |_| Ok(repeat_call(open()?))))
+/// `calls` are those that a witness must see; where there are none, none are claimed.
+fn reading(
+    name: impl Into<String>,
+    title: &str,
+    calls: Calls,
+    (hardware, software, why): (f64, f64, &'static str),
+    open: impl Fn() -> Result<Call> + 'static,
+) -> Case {
+    let case = Case::new(name, title, set_up(move |_| Ok(repeat_call(open()?))))
         .control_set_up(set_up(|_| Ok(repeat_call(Box::new(|| Ok(1))))))
         .claim(Claim::Checked("every reading had a value"))
         .claim(Claim::AboveControl)
         .claim(Claim::Linear)
+        .predict(hardware, software, why);
+    if calls.is_empty() { case } else { case.claim(Claim::Enters(calls.to_vec())) }
 }
 
 /// The subject: one reading after another in one bracket. The loop keeps the last refusal.
@@ -281,10 +260,6 @@ fn repeat_call(mut call: Call) -> impl Subject {
         });
         refused.map_or(Ok(ticks), |fault| Err(fault.into()))
     }
-}
-
-fn enters_claim(calls: Calls) -> Claim {
-    Claim::Enters(calls.to_vec())
 }
 
 fn boxed_call(call: impl FnMut() -> Answer<u64> + 'static) -> Result<Call> {

@@ -38,17 +38,17 @@
 //! fio's engines psync, libaio and io_uring; ioping. open(2), io_submit(2), io_uring(7), proc_pid_io(5), mincore(2).
 
 mod direct_write;
+mod in_flight;
 mod operation;
 mod operation_aio;
-mod reader_thread;
-mod ring_queue;
 
 use crate::case::need::FULL_SCALE;
 use crate::case::{Case, Claim, Group, Need, OwnTasks, Place, Rule, Scale, SetUp, set_up};
 use crate::clock::Ticks;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::kit::blocks::{
-    self, Blocks, DISK, FROM_DEVICE, NOT_KEPT, OWN_NUMBER, Pattern, claim_blocks_read, single_block_reads,
+    self, Blocks, DISK, FILES, FROM_DEVICE, NOT_KEPT, OWN_NUMBER, Pattern, claim_blocks_read,
+    single_block_reads,
 };
 use crate::platform::pattern_file::{PatternFile, Way};
 use crate::platform::proc::Source;
@@ -93,19 +93,8 @@ const fn by_block_curve(prefix: &'static str, title: &'static str) -> Curve {
         .with_chart("bandwidth by block")
 }
 
-const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// Lengths of a file that is read in blocks of 4 KiB: those of the report's figure, and two beyond.
-const FILES: [(&str, u64); 7] = [
-    ("128KiB", 128 * KIB),
-    ("256KiB", 256 * KIB),
-    ("512KiB", 512 * KIB),
-    ("1MiB", MIB),
-    ("1536KiB", 1536 * KIB),
-    ("8MiB", 8 * MIB),
-    ("64MiB", 64 * MIB),
-];
 /// Those that only full scale measures: between the first and the last of the figure.
 const BETWEEN: [&str; 3] = ["256KiB", "512KiB", "1MiB"];
 /// Lengths of a block.
@@ -127,22 +116,21 @@ fn cases() -> Vec<Case> {
         cases.extend(BLOCKS.map(|(length, block)| block_length_case((pattern, name, words), length, block)));
     }
     cases.extend(DEPTHS.map(|depth| {
-        queue_depth_case("uring", "by io_uring", depth, ring_queue::set_up_for_depth(depth, Ring::new))
+        queue_depth_case("uring", "by io_uring", depth, in_flight::set_up_for_depth(depth, Ring::new))
             .need(RING)
     }));
     cases.extend(DEPTHS.map(|depth| {
-        let set_up = ring_queue::set_up_for_depth(depth, Ring::with_registered);
+        let set_up = in_flight::set_up_for_depth(depth, Ring::with_registered);
         let case =
             queue_depth_case("uring-registered", "by io_uring, file and memory registered", depth, set_up);
         case.need(FULL_SCALE).need(RING)
     }));
     cases.extend(DEPTHS.map(|depth| {
-        let set_up = ring_queue::set_up_for_depth(depth, Aio::new);
+        let set_up = in_flight::set_up_for_depth(depth, Aio::new);
         queue_depth_case("aio", "by io_submit", depth, set_up).need(FULL_SCALE)
     }));
     cases.extend(DEPTHS.map(|depth| {
-        let case =
-            queue_depth_case("threads", "by as many threads", depth, reader_thread::set_up_for_depth(depth));
+        let case = queue_depth_case("threads", "by as many threads", depth, in_flight::threads_set_up(depth));
         case.own_tasks(OwnTasks::Elsewhere)
     }));
     cases.extend(direct_write::cases());
@@ -153,15 +141,7 @@ fn cases() -> Vec<Case> {
 const RING: Need = Need::new(|_| operation::check_io_uring());
 
 fn file_length_case((pattern, name, words): (Pattern, &str, &str), length: &str, bytes: u64) -> Case {
-    let open = move |place: &Place| {
-        if bytes > SMOKE_BYTES && place.scale == Scale::Smoke {
-            return Err(Error::Missing(format!(
-                "smoke scale: a file of {} MiB is read at default and full scale",
-                bytes >> 20
-            )));
-        }
-        PatternFile::create_filled(&place.scratch, bytes, Way::Direct)
-    };
+    let open = move |place: &Place| blocks::create_file_at_scale(place, bytes, Way::Direct);
     let case = Case::new(
         format!("{name}-by-file/{length}"),
         format!("4 KiB past the page cache, {words} from {length}"),
@@ -170,9 +150,6 @@ fn file_length_case((pattern, name, words): (Pattern, &str, &str), length: &str,
     let case = read(case, BLOCK);
     if BETWEEN.contains(&length) { case.need(FULL_SCALE) } else { case }
 }
-
-/// The longest file that is made at smoke scale.
-const SMOKE_BYTES: u64 = 8 * MIB;
 
 fn block_length_case((pattern, name, words): (Pattern, &str, &str), length: &str, block: usize) -> Case {
     let set_up = set_up(move |place| single_block_reads(blocks_of_file(place, pattern, block)?));

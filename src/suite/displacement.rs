@@ -71,7 +71,6 @@ mod local_case;
 mod message_path;
 mod rpc;
 mod shared_cpu;
-mod two_nodes;
 
 use crate::case::need::{FULL_SCALE, Need, PINNED, TWO_CPUS};
 use crate::case::{Case, Claim, Group, Place, Repetition, SetUp, set_up};

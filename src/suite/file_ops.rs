@@ -31,14 +31,23 @@
 //! lmbench's `lat_fs` (McVoy and Staelin 1996), which creates and deletes files of 0 to 10 KiB in a directory of their
 //! own. open(2), rename(2), fsync(2); `recently_deleted` of the kernel's fs/ext4/ialloc.c.
 
-mod directory;
-
 use crate::case::need::TAKES_SECONDS;
-use crate::case::{Case, Claim, Group, OwnTasks, Rule, set_up};
-use crate::clock::Delta;
+use crate::case::{Case, Claim, Group, OwnTasks, Rule, Subject, set_up};
+use crate::clock::{Clock, Delta, Ticks};
+use crate::error::{Error, Result};
 use crate::kit::blocks::DISK;
+use crate::platform::volume;
 use crate::record::{Axis, Curve, Headline};
-use directory::{Directory, Operate, operation_subject};
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, OFlag, open, renameat};
+use nix::sys::stat::{FileStat, Mode, SFlag, stat};
+use nix::unistd::{mkdir, unlink};
+use std::ffi::CString;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
 
 pub const GROUP: Group = Group::new("file_ops", include_str!("file_ops.rs"), cases)
     .version(2)
@@ -92,17 +101,13 @@ fn operation_case(
         // Threads of the kernel write the journal, on any CPU.
         .own_tasks(OwnTasks::Elsewhere)
         .derived_figure("rate", Rule::Rate)
-        .claim(Claim::Checked(directory::LOOKED_AT));
+        .claim(Claim::Checked(LOOKED_AT));
     let case = match entries {
         100_000.. => case.need(TAKES_SECONDS),
         _ => case,
     };
     // Those that use the names do so in turn.
-    let case = if matches!(name, "open" | "stat") {
-        case.lap_length(entries.min(directory::USED) as u64)
-    } else {
-        case
-    };
+    let case = if matches!(name, "open" | "stat") { case.lap_length(entries.min(USED) as u64) } else { case };
     match name {
         "fsync" => case.need(DISK).claim(Claim::Counted(claim_bytes_written)).predict(
             300_000.0,
@@ -118,7 +123,7 @@ fn claim_bytes_written(delta: &Delta, iterations: u64) -> std::result::Result<St
     let Some(bytes) = delta.counted.device_written else {
         return Err("the kernel does not tell what went to devices (CONFIG_TASK_IO_ACCOUNTING)".into());
     };
-    if bytes < iterations * directory::OVERWRITTEN as u64 {
+    if bytes < iterations * OVERWRITTEN as u64 {
         return Err(format!(
             "{bytes} bytes were written in {iterations} times: there was nothing to wait for"
         ));
@@ -128,3 +133,243 @@ fn claim_bytes_written(delta: &Delta, iterations: u64) -> std::result::Result<St
 
 #[cfg(test)]
 mod tests;
+
+/// What is checked after each operation and batch.
+pub(super) const LOOKED_AT: &str =
+    "the kernel was asked after every batch: what was made is there, what was removed is not";
+
+/// Bytes of the file that are overwritten before each `fsync`.
+pub(super) const OVERWRITTEN: usize = 4096;
+/// Number of the entries that are opened and looked up, in turn.
+pub(super) const USED: usize = 1000;
+
+/// Times one operation once, checks it, and undoes what it did, except a renaming.
+pub(super) type Operate = fn(&mut Directory, &Clock) -> Result<Ticks>;
+
+pub(super) struct Directory {
+    pub(super) path: PathBuf,
+    /// Some of its entries: name and inode number.
+    entries: Vec<(CString, u64)>,
+    next: usize,
+    /// Two names that no entry has.
+    fresh: [CString; 2],
+    /// Whether the first of them exists, because it was renamed.
+    renamed: bool,
+    overwritten: File,
+    /// What was written last.
+    value: u8,
+}
+
+/// The subject: repeats the operation and checks the directory afterwards.
+pub(super) fn operation_subject(mut directory: Directory, operate: Operate) -> impl Subject {
+    move |n: u64, clock: &Clock| {
+        let mut sum = Ticks(0);
+        for _ in 0..n {
+            sum += operate(&mut directory, clock)?;
+        }
+        directory.check_leftovers()?;
+        Ok(sum)
+    }
+}
+
+fn c_path(path: &Path) -> Result<CString> {
+    CString::new(path.as_os_str().as_bytes())
+        .map_err(|_| Error::Usage(format!("{}: a path holds a zero byte", path.display())))
+}
+
+/// Makes a directory with this many files, or those that it lacks.
+fn create_entries(path: &Path, count: usize) -> Result<()> {
+    std::fs::create_dir_all(path).map_err(|e| Error::file(path, "making a directory", e))?;
+    for index in count_entries(path)?..count {
+        let name = path.join(format!("entry-{index}"));
+        File::create(&name).map_err(|e| Error::file(name, "creating", e))?;
+    }
+    Ok(())
+}
+
+impl Directory {
+    /// A directory below `scratch` with `count` empty files. It is made once for all cases of a process.
+    pub(super) fn with_entries(scratch: &Path, count: usize) -> Result<Self> {
+        volume::spread_directories(scratch);
+        let path = scratch.join(std::process::id().to_string()).join(format!("entries-{count}"));
+        let made = create_entries(&path, count);
+        if made.is_err() {
+            // A part of the files would take the inodes and the room that other cases need.
+            let _ = std::fs::remove_dir_all(&path);
+        }
+        made?;
+        let step = count.div_ceil(USED);
+        let used = (0..count).step_by(step).map(|index| {
+            let name = path.join(format!("entry-{index}"));
+            let inode = std::fs::metadata(&name).map_err(|e| Error::file(&name, "asking for", e))?.ino();
+            Ok((c_path(&name)?, inode))
+        });
+        let used = used.collect::<Result<_>>()?;
+        let fresh = [c_path(&path.join("fresh"))?, c_path(&path.join("fresher"))?];
+        let beside = path.join("entry-0");
+        let overwritten = File::options().read(true).write(true).open(&beside);
+        let overwritten = overwritten.map_err(|e| Error::file(&beside, "opening", e))?;
+        let directory = Self { path, entries: used, next: 0, fresh, renamed: false, overwritten, value: 0 };
+        directory.overwrite_file(0)?;
+        // The kernel charges overwriting only of pages that are clean.
+        directory.check_synced(nix::unistd::fsync(&directory.overwritten))?;
+        Ok(directory)
+    }
+
+    fn overwrite_file(&self, value: u8) -> Result<()> {
+        let bytes = [value; OVERWRITTEN];
+        self.overwritten
+            .write_all_at(&bytes, 0)
+            .map_err(|e| Error::file(&self.path, "overwriting entry-0", e))
+    }
+
+    /// The error of a call, with the path that it was about.
+    fn call_error(&self, doing: &'static str, name: &CString, errno: Errno) -> Error {
+        let path = Path::new(std::ffi::OsStr::from_bytes(name.as_bytes()));
+        Error::file(path, doing, errno.into())
+    }
+
+    fn next(&mut self) -> usize {
+        self.next = (self.next + 1) % self.entries.len();
+        self.next
+    }
+
+    #[inline(always)]
+    fn open_new(&self) -> nix::Result<OwnedFd> {
+        let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_WRONLY | OFlag::O_CLOEXEC;
+        open(self.fresh[0].as_c_str(), flags, Mode::S_IRUSR)
+    }
+
+    /// Creates the fresh name, untimed.
+    fn create_fresh_name(&self) -> Result<()> {
+        self.close_created(self.open_new())
+    }
+
+    /// Closes a file that was created.
+    fn close_created(&self, file: nix::Result<OwnedFd>) -> Result<()> {
+        file.map(drop).map_err(|errno| self.call_error("creating", &self.fresh[0], errno))
+    }
+
+    fn check_removed(&self, answer: nix::Result<()>) -> Result<()> {
+        answer.map_err(|errno| self.call_error("unlinking", &self.fresh[0], errno))
+    }
+
+    pub(super) fn time_create(&mut self, clock: &Clock) -> Result<Ticks> {
+        let mut file = Err(Errno::UnknownErrno);
+        let ticks = clock.time(|| file = self.open_new());
+        self.close_created(file)?;
+        self.check_kind(&self.fresh[0], Some(SFlag::S_IFREG))?;
+        self.check_removed(unlink(self.fresh[0].as_c_str()))?;
+        Ok(ticks)
+    }
+
+    pub(super) fn time_unlink(&mut self, clock: &Clock) -> Result<Ticks> {
+        self.create_fresh_name()?;
+        let name = &self.fresh[0];
+        let mut gone = Ok(());
+        let ticks = clock.time(|| gone = unlink(name.as_c_str()));
+        self.check_removed(gone)?;
+        Ok(ticks)
+    }
+
+    pub(super) fn time_open(&mut self, clock: &Clock) -> Result<Ticks> {
+        let next = self.next();
+        let (name, inode) = &self.entries[next];
+        let mut opened = Err(Errno::UnknownErrno);
+        let ticks =
+            clock.time(|| opened = open(name.as_c_str(), OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty()));
+        let file = File::from(opened.map_err(|errno| self.call_error("opening", name, errno))?);
+        let told = file.metadata().map_err(|e| Error::file(&self.path, "asking for an open file", e))?;
+        self.check_inode(name, told.ino(), *inode)?;
+        Ok(ticks)
+    }
+
+    pub(super) fn time_stat(&mut self, clock: &Clock) -> Result<Ticks> {
+        let next = self.next();
+        let (name, inode) = &self.entries[next];
+        let mut told: nix::Result<FileStat> = Err(Errno::UnknownErrno);
+        let ticks = clock.time(|| told = stat(name.as_c_str()));
+        let told = told.map_err(|errno| self.call_error("asking for", name, errno))?;
+        self.check_inode(name, told.st_ino, *inode)?;
+        Ok(ticks)
+    }
+
+    fn check_inode(&self, name: &CString, told: u64, inode: u64) -> Result<()> {
+        if told == inode { Ok(()) } else { Err(self.call_error("finding again", name, Errno::ESTALE)) }
+    }
+
+    /// Renames to the other name; the next call renames back.
+    pub(super) fn time_rename(&mut self, clock: &Clock) -> Result<Ticks> {
+        let [from, to] = &self.fresh;
+        if !self.renamed {
+            self.create_fresh_name()?;
+        }
+        let mut renamed = Ok(());
+        let ticks = clock.time(|| renamed = renameat(AT_FDCWD, from.as_c_str(), AT_FDCWD, to.as_c_str()));
+        renamed.map_err(|errno| self.call_error("renaming", from, errno))?;
+        self.check_kind(from, None)?;
+        self.check_kind(to, Some(SFlag::S_IFREG))?;
+        self.fresh.swap(0, 1);
+        self.renamed = true;
+        Ok(ticks)
+    }
+
+    pub(super) fn time_mkdir(&mut self, clock: &Clock) -> Result<Ticks> {
+        let name = &self.fresh[0];
+        let mut made = Ok(());
+        let ticks = clock.time(|| made = mkdir(name.as_c_str(), Mode::S_IRWXU));
+        made.map_err(|errno| self.call_error("making a directory", name, errno))?;
+        self.check_kind(name, Some(SFlag::S_IFDIR))?;
+        let path = self.path.join(std::ffi::OsStr::from_bytes(name.as_bytes()));
+        std::fs::remove_dir(&path).map_err(|e| Error::file(path, "removing a directory", e))?;
+        Ok(ticks)
+    }
+
+    pub(super) fn time_fsync(&mut self, clock: &Clock) -> Result<Ticks> {
+        self.value = self.value.wrapping_add(1);
+        self.overwrite_file(self.value)?;
+        let mut synced = Ok(());
+        let ticks = clock.time(|| synced = nix::unistd::fsync(&self.overwritten));
+        self.check_synced(synced)?;
+        Ok(ticks)
+    }
+
+    fn check_synced(&self, answer: nix::Result<()>) -> Result<()> {
+        answer.map_err(|errno| Error::file(self.path.join("entry-0"), "fsync", errno.into()))
+    }
+
+    /// Checks that a name is of this kind, or that it does not exist.
+    fn check_kind(&self, name: &CString, kind: Option<SFlag>) -> Result<()> {
+        let found = match stat(name.as_c_str()) {
+            Ok(told) => Some(SFlag::from_bits_truncate(told.st_mode) & SFlag::S_IFMT),
+            Err(Errno::ENOENT) => None,
+            Err(errno) => return Err(self.call_error("asking for", name, errno)),
+        };
+        if found == kind {
+            return Ok(());
+        }
+        let errno = if found.is_none() { Errno::ENOENT } else { Errno::EEXIST };
+        Err(self.call_error("looking whether the operation was done", name, errno))
+    }
+
+    /// Checks after a batch that only a renamed file is left, under one name.
+    fn check_leftovers(&self) -> Result<()> {
+        self.check_kind(&self.fresh[0], self.renamed.then_some(SFlag::S_IFREG))?;
+        self.check_kind(&self.fresh[1], None)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        // Remove what a renaming leaves: the next case counts the entries.
+        for name in &self.fresh {
+            let _ = unlink(name.as_c_str());
+        }
+    }
+}
+
+/// Number of entries of a directory.
+pub(super) fn count_entries(path: &Path) -> Result<usize> {
+    let entries = std::fs::read_dir(path).map_err(|e| Error::file(path, "reading a directory", e))?;
+    Ok(entries.count())
+}

@@ -126,62 +126,45 @@ fn linear_or_single(mib: u32, case: Case) -> Case {
 fn huge_pages_case(mib: u32) -> Case {
     let title = format!("fork, exit, wait with {mib} MiB of the parent touched, in huge pages");
     let (hardware, software) = (LIFE.0 + 40.0 * f64::from(mib), LIFE.1 + 400.0 * f64::from(mib));
-    with_child_claims(
-        Case::new(
-            format!("huge-mib/{mib}"),
-            title,
-            life::whole_life_set_up("fork", touched_memory(mib, Pages::Huge), fork_and_exit),
-        ),
-        (hardware, software),
-        "one entry and one spare table for each 2 MiB, two switches",
-    )
-    .claim(Claim::Linear)
-    .claim(Claim::Counted(claim_memory_copied))
-    .claim(Claim::Checked("the memory lay in huge pages when it was touched, by /proc/self/smaps"))
+    let why = "one entry and one spare table for each 2 MiB, two switches";
+    let open = touched_memory(mib, Pages::Huge);
+    life_case((format!("huge-mib/{mib}"), title), "fork", open, fork_and_exit, (hardware, software), why)
+        .claim(Claim::Counted(claim_memory_copied))
+        .claim(Claim::Checked("the memory lay in huge pages when it was touched, by /proc/self/smaps"))
 }
 
 fn mappings_case(count: u32) -> Case {
     let title = format!("fork, exit, wait with {count} more mappings of a touched page");
     let (hardware, software) = (LIFE.0 + 300.0 * f64::from(count), LIFE.1 + 2_500.0 * f64::from(count));
     let make = move |_: &Place| Mappings::new(count as usize);
-    with_child_claims(
-        Case::new(
-            format!("mappings/{count}"),
-            title,
-            life::whole_life_set_up("fork", make, |_| task::fork_exit()),
-        ),
-        (hardware, software),
-        "a structure allocated, linked twice and freed for each mapping",
-    )
-    .claim(Claim::Linear)
-    .claim(Claim::Counted(claim_memory_copied))
+    let why = "a structure allocated, linked twice and freed for each mapping";
+    let names = (format!("mappings/{count}"), title);
+    life_case(names, "fork", make, |_| task::fork_exit(), (hardware, software), why)
+        .claim(Claim::Counted(claim_memory_copied))
 }
 
 /// Children in the parent's own memory.
+#[rustfmt::skip]
 fn shared_memory_cases() -> [Case; 2] {
     const WHY: &str = "a task allocated, run and freed; no memory is copied";
+    const CYCLES: (f64, f64) = (5_000.0, 25_000.0);
     [
-        with_child_claims(
-            Case::new(
-                "vfork",
-                "vfork, exit, wait",
-                life::whole_life_set_up("vfork", |_| Ok(()), |()| task::vfork_exit()),
-            ),
-            (5_000.0, 25_000.0),
-            WHY,
-        )
-        .claim(Claim::Linear),
-        with_child_claims(
-            Case::new(
-                "clone-vm",
-                "clone with shared memory, exit, wait",
-                life::whole_life_set_up("clone with CLONE_VM", |_| Stack::new(), task::clone_vm_exit),
-            ),
-            (5_000.0, 25_000.0),
-            WHY,
-        )
-        .claim(Claim::Linear),
+        life_case(("vfork", "vfork, exit, wait"), "vfork", |_| Ok(()), |()| task::vfork_exit(), CYCLES, WHY),
+        life_case(("clone-vm", "clone with shared memory, exit, wait"), "clone with CLONE_VM", |_| Stack::new(), task::clone_vm_exit, CYCLES, WHY),
     ]
+}
+
+/// A case of whole lives, all of a batch in one bracket: name and title, the call that creates, what it works on, and it.
+fn life_case<T: 'static>(
+    (name, title): (impl Into<String>, impl Into<String>),
+    call: &'static str,
+    open: impl Fn(&Place) -> Result<T> + 'static,
+    create: impl Fn(&mut T) -> i64 + Copy + 'static,
+    cycles: (f64, f64),
+    why: &'static str,
+) -> Case {
+    let set_up = life::whole_life_set_up(call, open, create);
+    with_child_claims(Case::new(name, title, set_up), cycles, why).claim(Claim::Linear)
 }
 
 type Execute = fn(&mut Program) -> i64;
@@ -203,14 +186,10 @@ fn exec_cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for (way, how, execute, own) in WAYS {
         for (name, what, find, program) in found {
-            let case = Case::new(
-                format!("{way}/{name}"),
-                format!("{how} of {what}, exit, wait"),
-                life::whole_life_set_up(how, find, execute),
-            );
+            let names = (format!("{way}/{name}"), format!("{how} of {what}, exit, wait"));
             let why = "a new address space, pages mapped and faulted in, all of it torn down";
             let cycles = (0.2 * (own + program), 0.8 * (own + program));
-            cases.push(with_child_claims(case, cycles, why).claim(Claim::Linear));
+            cases.push(life_case(names, how, find, execute, cycles, why));
         }
     }
     cases.push(shell_case("tiny", "a program of 129 bytes", |place| {
@@ -225,13 +204,9 @@ fn exec_cases() -> Vec<Case> {
 
 fn shell_case(name: &str, what: &str, find: Find) -> Case {
     let execute: Execute = |program| program.spawn();
-    let case = Case::new(
-        format!("shell/{name}"),
-        format!("posix_spawn of sh -c with {what}, exit, wait"),
-        life::whole_life_set_up("posix_spawn of sh", find, execute),
-    );
+    let names = (format!("shell/{name}"), format!("posix_spawn of sh -c with {what}, exit, wait"));
     let why = "a shell loaded and linked, then a program more";
-    with_child_claims(case, (700_000.0, 2_800_000.0), why).claim(Claim::Linear)
+    life_case(names, "posix_spawn of sh", find, execute, (700_000.0, 2_800_000.0), why)
 }
 
 /// Adds the claims that all cases have, and the prediction.

@@ -38,13 +38,12 @@
 //! larger one.
 
 mod operation;
-mod whole_listing;
 
 use crate::case::need::TAKES_SECONDS;
 use crate::case::{Case, Claim, Group, Rule, set_up};
 use crate::kit::kernel_call;
 use crate::record::{Axis, Curve, Headline};
-use whole_listing::Listing;
+use operation::Listing;
 
 pub const GROUP: Group = Group::new("getdents", include_str!("getdents.rs"), cases)
     .curves(&[Curve::new("getdents/list/", "a listing", Axis::Count("names in the directory"))])
@@ -79,7 +78,7 @@ fn listing_case(name: &'static str, names: usize) -> Case {
         Ok(listing)
     });
     kernel_call::call_case(name, format!("listing a directory of {names} names"), list)
-        .claim(Claim::Checked(whole_listing::WHOLE))
+        .claim(Claim::Checked(operation::WHOLE))
         .derived_figure("name", Rule::OfNet(1.0 / names as f64))
 }
 

@@ -42,12 +42,13 @@ use crate::case::need::{FULL_SCALE, PINNED, THREE_CPUS, TWO_CPUS};
 use crate::case::{Case, Claim, Group, set_up};
 use crate::clock::Clock;
 use crate::error::Result;
+use crate::kit::ipc::PosixSemaphore;
 use crate::kit::parallel::{Parallelism, all_partners_stayed, parallel_subject};
 use crate::platform::partner::Kind;
 use crate::platform::shared::Word;
 use crate::record::Headline;
 use Parallelism::{All, Count};
-use operation::{FutexMutex, InheritingMutex, LibraryMutex, LibrarySemaphore, Lock, SetSemaphore};
+use operation::{FutexMutex, InheritingMutex, LibraryMutex, Lock, set_semaphore};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -62,9 +63,9 @@ fn cases() -> Vec<Case> {
     cases.extend([Count(2), All].map(|crowd| contended_lock_case("futex-mutex", mutex, crowd)));
     cases.push(free_lock_case("pthread-mutex", library).claim(Claim::NeverEnters));
     cases.extend([Count(2), All].map(|crowd| contended_lock_case("pthread-mutex", library, crowd)));
-    cases.push(free_lock_case("posix-semaphore", LibrarySemaphore::new).claim(Claim::NeverEnters));
-    let set = free_lock_case("sysv-semaphore", SetSemaphore::new);
-    let set = set.need(crate::case::Need::new(|_| SetSemaphore::new().map(drop).map_err(|e| e.to_string())));
+    cases.push(free_lock_case("posix-semaphore", || PosixSemaphore::new(1)).claim(Claim::NeverEnters));
+    let set = free_lock_case("sysv-semaphore", set_semaphore);
+    let set = set.need(crate::case::Need::new(|_| set_semaphore().map(drop).map_err(|e| e.to_string())));
     cases.push(set.predict(200.0, 700.0, "two entries, the set looked up and locked twice"));
     cases.push(
         Case::looped("atomic-add/private", "an atomic addition to a word of the thread's own", |n| {

@@ -53,7 +53,7 @@ use crate::clock::{Clock, Counts, Delta, Ticks};
 use crate::error::{Error, Result};
 use crate::kit::blocks::DISK;
 use crate::kit::fault_count::Faults;
-use crate::kit::kernel_call::check_granted;
+use crate::kit::kernel_call::{check_granted, time_calls};
 use crate::kit::operation_table::table_cases;
 use crate::platform::limit;
 use crate::platform::process;
@@ -325,14 +325,7 @@ fn brk_case(size: &str, bytes: usize) -> Case {
         Ok(move |n: u64, clock: &Clock| {
             // Between two batches the allocator may have moved it.
             let end = operation::program_break();
-            let mut lowest = 0;
-            let ticks = clock.time(|| {
-                for _ in 0..n {
-                    lowest = lowest.min(black_box(operation::grow_and_shrink(end, bytes)));
-                }
-            });
-            check_granted("brk, in the timed loop", lowest)?;
-            Ok(ticks)
+            time_calls("brk, in the timed loop", n, clock, || operation::grow_and_shrink(end, bytes))
         })
     });
     let (name, title) = (format!("brk/{size}"), format!("brk up by {size} and down again, untouched"));

@@ -25,7 +25,7 @@ use crate::case::need::FULL_SCALE;
 use crate::case::{Case, Claim, Group, OwnTasks, Place, Subject};
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
-use crate::platform::cpu;
+use crate::kit::placement::roaming;
 use crate::platform::futex::{Reach, wait, wake_all};
 use crate::platform::partner::{Class, Kind, Partner};
 use crate::platform::shared::Words;
@@ -118,8 +118,7 @@ impl Messaging {
         let all = (groups * 2 * SIDE) as u32;
         let mut start = |work: Box<dyn FnMut(u32) -> nix::Result<()> + Send>| -> Result<()> {
             let cpu = next_cpu.next().unwrap_or(0);
-            let member =
-                Member { page: Arc::clone(&page), end: Arc::clone(&end), all, seen: 0, is_free: false, work };
+            let member = Member { page: Arc::clone(&page), end: Arc::clone(&end), all, seen: 0, work };
             tasks.push(member.start(kind, cpu)?);
             Ok(())
         };
@@ -198,8 +197,6 @@ struct Member {
     all: u32,
     /// The last batch.
     seen: u32,
-    /// Whether it may run on every CPU.
-    is_free: bool,
     work: Box<dyn FnMut(u32) -> nix::Result<()> + Send>,
 }
 
@@ -211,15 +208,10 @@ impl Member {
             nudged[word::BATCH].value.fetch_add(1, SeqCst);
             wake_all(&nudged[word::BATCH].value, Reach::Shared);
         };
-        Partner::start(kind, (cpu, Class::Ordinary), move || self.step(), nudge)
+        Partner::start(kind, (cpu, Class::Ordinary), roaming(move || self.step()), nudge)
     }
 
     fn step(&mut self) -> i64 {
-        if !self.is_free {
-            // A CPU that was taken away meanwhile leaves it where it is.
-            let _ = cpu::allow_cpus(cpu::initial_cpus());
-            self.is_free = true;
-        }
         wait(&self.page[word::BATCH].value, self.seen, Reach::Shared);
         let batch = self.page[word::BATCH].value.load(SeqCst);
         if batch != self.seen {

@@ -63,7 +63,6 @@ mod disk_page;
 mod operation;
 mod sparse_file;
 pub mod touch;
-mod userfault;
 
 use crate::case::{Case, Claim, Group};
 use crate::record::Headline;
@@ -78,7 +77,7 @@ const HEADLINES: [Headline; 2] = [
 ];
 
 fn cases() -> Vec<Case> {
-    [anonymous::cases(), userfault::cases(), cached_page::cases(), disk_page::cases(), sparse_file::cases()]
+    [anonymous::cases(), operation::cases(), cached_page::cases(), disk_page::cases(), sparse_file::cases()]
         .into_iter()
         .flatten()
         .map(limit_timed_share)

@@ -35,21 +35,27 @@
 //! transfer subtracted) and CSE 221 project report (4.57 µs and 2.4 µs by blocking pipes); lmbench's `lat_pipe`, `lat_unix`, `lat_sem`,
 //! `lat_fifo`; `perf bench sched pipe`.
 
-use crate::case::{Case, Claim, Group, Need, Place, Rule, SetUp, set_up};
-use crate::clock::Clock;
-use crate::error::Error;
+use crate::case::{Case, Claim, Group, Need, Place, Report, Rule, SetUp, Subject, set_up};
+use crate::clock::{Clock, Delta, Ticks};
+use crate::error::{Error, Result};
 use crate::kit::ipc::{
     Bytes, Channel, Condition, Event, Futex, PolledWord, PosixSemaphore, Queue, Semaphore,
 };
 use crate::kit::parallel::all_partners_stayed;
 use crate::kit::placement::{Placement, explain_refusal};
-use crate::kit::round_trip::{Open, both_left_cpu, both_slept, partner_passed_tokens, round_trip_set_up};
-use crate::platform::partner::Kind;
+use crate::kit::round_trip::{
+    Open, both_left_cpu, both_slept, check_both_counts, partner_passed_tokens, round_trip_set_up,
+};
+use crate::platform::futex::{Reach, wait, wake};
+use crate::platform::partner::{Class, Kind, Partner};
+use crate::platform::shared::Words;
+use crate::platform::{process, syscall};
 use crate::record::Headline;
 use Kind::{Process, Thread};
 use Placement::{Awake, Cross, Same};
-
-mod turn_taking;
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
 
 pub const GROUP: Group = Group::new("ping_pong", include_str!("ping_pong.rs"), cases).headlines(&HEADLINES);
 
@@ -69,14 +75,14 @@ fn cases() -> Vec<Case> {
     add(channel_cases("sysv-semaphore", Process, Semaphore::pair, &[Same, Cross]));
     add(channel_cases("futex", Process, Futex::shared_pair, &[Same, Cross, Awake]));
     add(vec![polling_case(Process)]);
-    add(vec![turn_taking::yield_case(Process)]);
+    add(vec![yield_case(Process)]);
     add(channel_cases("pipe", Thread, Bytes::pipe_pair, &[Same, Cross, Awake]));
     add(channel_cases("eventfd", Thread, Event::pair, &[Same]));
     add(channel_cases("futex", Thread, Futex::private_pair, &[Same, Cross, Awake]));
     add(channel_cases("posix-semaphore", Thread, PosixSemaphore::pair, &[Same]));
     add(channel_cases("condition", Thread, Condition::pair, &[Same, Cross]));
     add(vec![polling_case(Thread)]);
-    add(vec![turn_taking::yield_case(Thread)]);
+    add(vec![yield_case(Thread)]);
     cases
 }
 
@@ -179,5 +185,121 @@ fn polling_case(kind: Kind) -> Case {
         .predict(300.0, 10.0, "a cache line fetched from the other core's cache twice")
 }
 
+/// Index of the word that is 1 while the partner yields.
+const GATE: usize = 0;
+
+pub(super) fn yield_case(kind: Kind) -> Case {
+    let title = format!("sched_yield of two {} to each other, on one CPU", kind_plural(kind));
+    let name = format!("yield-{}/{}", kind_plural(kind), Placement::Same.name());
+    let control = set_up(|_| Ok(|n: u64, clock: &Clock| Ok(clock.time(|| yield_repeatedly(n)))));
+    Placement::Same
+        .add_needs(Case::new(name, title, yield_set_up(kind)))
+        .control_set_up(control)
+        .derived_figure("switch", Rule::PerEvent)
+        .claim(Claim::Regime(check_both_ran))
+        .predict(2_000.0, 2_500.0, "two switches, and two calls of the scheduler that it chooses in")
+}
+
+#[inline(always)]
+fn yield_repeatedly(n: u64) {
+    for _ in 0..n {
+        black_box(syscall::sched_yield());
+    }
+}
+
+struct Yielding {
+    partner: Partner,
+    gate: Arc<Words>,
+    /// Switches of the last run: each time this thread left the CPU, and each time it came back.
+    switches: u64,
+}
+
+fn yield_set_up(kind: Kind) -> SetUp {
+    set_up(move |place| {
+        let gate = Arc::new(Words::new()?);
+        let (theirs, nudged) = (Arc::clone(&gate), Arc::clone(&gate));
+        let step = move || {
+            let gate = &theirs[GATE].value;
+            if gate.load(SeqCst) == 0 {
+                wait(gate, 0, Reach::Shared);
+            } else {
+                syscall::sched_yield();
+            }
+            0
+        };
+        let nudge = move || {
+            nudged[GATE].value.store(1, SeqCst);
+            wake(&nudged[GATE].value, Reach::Shared);
+        };
+        let at = (Placement::Same.partner_cpu(place)?, Class::Ordinary);
+        Ok(Yielding { partner: Partner::start(kind, at, step, nudge)?, gate, switches: 0 })
+    })
+}
+
+impl Subject for Yielding {
+    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+        let gate = &self.gate[GATE].value;
+        gate.store(1, SeqCst);
+        wake(gate, Reach::Shared);
+        let before = switches_so_far()?;
+        let ticks = clock.time(|| yield_repeatedly(iterations));
+        self.switches = 2 * (switches_so_far()? - before);
+        gate.store(0, SeqCst);
+        Ok(ticks)
+    }
+
+    fn report(&self) -> Report {
+        Report { partners: vec![self.partner.task()], events: Some(self.switches), ..Report::default() }
+    }
+}
+
+/// How often this thread has left its CPU.
+fn switches_so_far() -> Result<u64> {
+    let usage = process::thread_usage()?;
+    Ok(usage.voluntary_context_switches() as u64 + usage.involuntary_context_switches() as u64)
+}
+
+/// Yields of a batch that need not switch: those before the partner has woken.
+const FIRST: u64 = 2;
+
+/// Claim: both tasks ran in turn, so at least half of the yields were switches. The scheduler may continue the
+/// task that yields: `pick_eevdf` chooses by deadlines, and `yield_task_fair` only moves that of the yielding
+/// task. The case allows that, since its cost of a switch is computed from the switches that happened.
+fn check_both_ran(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+    const LEAST: f64 = 0.5;
+    let own = delta.counted.involuntary_switches + delta.counted.voluntary_switches;
+    let partner = delta.partners.map_or(0, |partners| partners.fewest_switches);
+    check_both_counts("left the CPU", own + FIRST, partner + FIRST, iterations, LEAST)
+}
+
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::case::Scale;
+    use crate::clock::PartnerReport;
+    use crate::kit::runnable::{assert_cases_run, test_place};
+
+    #[test]
+    fn every_case_makes_round_trips() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut place = test_place(directory.path(), Scale::Smoke);
+        assert_cases_run(cases(), &place);
+        place.cpus.others.clear();
+        let skipped = |case: &&Case| case.needs.iter().any(|need| need.check_place(&place).is_err());
+        let cross = cases().iter().filter(|case| case.name.contains("cross-cpu")).count();
+        assert_eq!(cases().iter().filter(skipped).count(), cross, "on one CPU");
+    }
+
+    #[test]
+    fn a_yield_that_goes_on_is_no_fault_and_one_end_alone_is() {
+        let judged = |own, partner, yields| {
+            let mut delta = Delta::default();
+            delta.counted.involuntary_switches = own;
+            delta.partners = Some(PartnerReport { fewest_switches: partner, ..PartnerReport::default() });
+            check_both_ran(&delta, yields)
+        };
+        assert!(judged(0, 0, 2).is_ok(), "the partner had not woken");
+        assert!(judged(800, 790, 1000).is_ok());
+        assert!(judged(1000, 3, 1000).is_err());
+    }
+}

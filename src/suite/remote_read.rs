@@ -30,10 +30,9 @@
 //! at once).
 
 use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, Group, Need, Place, Report, Rule, Subject, set_up};
-use crate::clock::{Clock, Ticks};
-use crate::error::Result;
+use crate::case::{Case, Claim, Group, Need, Place, Rule, set_up};
 use crate::kit::blocks::{self, NOT_KEPT, OWN_NUMBER, Pattern};
+use crate::kit::evidence::WithEvidence;
 use crate::platform::pattern_file::{PatternFile, Way};
 use crate::platform::proc::Source;
 use crate::platform::volume::{self, Medium};
@@ -88,7 +87,7 @@ fn read(name: String, title: String, pattern: Pattern, bytes: u64, block: usize)
     let reading = blocks::reads_set_up(open, pattern, block, Source::Network);
     let set_up = set_up(move |place| {
         let told = format!("on {}", volume::describe_filesystem(&place.scratch));
-        Ok(Remote { inner: reading(place)?, told })
+        Ok(WithEvidence::new(reading(place)?, [told]))
     });
     Case::new(name, title, set_up)
         .need(REMOTE)
@@ -100,22 +99,6 @@ fn read(name: String, title: String, pattern: Pattern, bytes: u64, block: usize)
         .claim(Claim::Checked(NOT_KEPT))
         // 8 ns per byte at a gigabit, half a millisecond to a server and back.
         .predict(900_000.0 + 24.0 * block as f64, 600_000.0, "a round trip, the line's bytes, two processes")
-}
-
-/// A subject, and by what file system it reads.
-struct Remote {
-    inner: Box<dyn Subject>,
-    told: String,
-}
-
-impl Subject for Remote {
-    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        self.inner.run(iterations, clock)
-    }
-
-    fn report(&self) -> Report {
-        Report { evidence: vec![self.told.clone()], ..self.inner.report() }
-    }
 }
 
 /// The scratch directory is on another machine.

@@ -46,89 +46,44 @@ pub const GROUP: Group = Group::new("signal", include_str!("signal.rs"), cases).
 
 const HEADLINES: [Headline; 1] = [Headline::new(112, "caught", "a signal sent and caught")];
 
+#[rustfmt::skip]
 fn cases() -> Vec<Case> {
-    let mut cases = vec![
-        operation_case(
-            "install",
-            "rt_sigaction: choosing a handler",
-            |_| Action::counting_handler(),
-            |action| action.install_again(),
-        )
-        .claim(Claim::Enters(vec![("rt_sigaction", libc::SYS_rt_sigaction)]))
-        .predict(100.0, 250.0, "entry and exit, two structures copied, a lock"),
-        operation_case(
-            "mask",
-            "a signal blocked and unblocked",
-            |_| Ok(()),
-            |()| operation::set_blocked(true).min(operation::set_blocked(false)),
-        )
-        .claim(Claim::Enters(vec![("rt_sigprocmask", libc::SYS_rt_sigprocmask); 2]))
-        .predict(200.0, 250.0, "two entries, a set copied, a lock"),
-        operation_with_pid_case(
-            "ignored",
-            "kill of oneself, ignored",
-            |_| Action::ignoring_signal(),
-            |_, me| operation::send_signal(me, SIGNAL),
-        )
-        .claim(Claim::Enters(vec![("kill", libc::SYS_kill)]))
-        .predict(100.0, 500.0, "entry and exit, the process found and permitted"),
-        operation_with_pid_case(
-            "caught",
-            "kill of oneself, caught by a handler",
-            |_| Action::counting_handler(),
-            |_, me| operation::send_signal(me, SIGNAL),
-        )
-        .control_set_up(kill_zero_control())
-        .claim(Claim::Enters(vec![("kill", libc::SYS_kill), ("rt_sigreturn", libc::SYS_rt_sigreturn)]))
-        .claim(Claim::Checked(ONCE))
-        .predict(
-            900.0,
-            1_500.0,
-            "an entry more than the control, a frame of the whole processor state written and read",
-        ),
-        operation_with_pid_case(
-            "signalfd",
-            "kill of oneself, read from a signalfd",
-            |_| Descriptor::new(),
-            |descriptor, me| operation::send_signal(me, SIGNAL).min(descriptor.read() - i64::from(SIGNAL)),
-        )
-        .claim(Claim::Enters(vec![("kill", libc::SYS_kill), ("read", libc::SYS_read)]))
-        .claim(Claim::Checked("the signal that was read was the one sent"))
-        .predict(200.0, 1_500.0, "two entries, a queue entry allocated and freed, 128 bytes copied"),
+    vec![
+        operation_case("install", "rt_sigaction: choosing a handler", |_| Action::counting_handler(), |action, _| action.install_again())
+            .claim(Claim::Enters(vec![("rt_sigaction", libc::SYS_rt_sigaction)]))
+            .predict(100.0, 250.0, "entry and exit, two structures copied, a lock"),
+        operation_case("mask", "a signal blocked and unblocked", |_| Ok(()), |(), _| operation::set_blocked(true).min(operation::set_blocked(false)))
+            .claim(Claim::Enters(vec![("rt_sigprocmask", libc::SYS_rt_sigprocmask); 2]))
+            .predict(200.0, 250.0, "two entries, a set copied, a lock"),
+        operation_case("ignored", "kill of oneself, ignored", |_| Action::ignoring_signal(), |_, me| operation::send_signal(me, SIGNAL))
+            .claim(Claim::Enters(vec![("kill", libc::SYS_kill)]))
+            .predict(100.0, 500.0, "entry and exit, the process found and permitted"),
+        operation_case("caught", "kill of oneself, caught by a handler", |_| Action::counting_handler(), |_, me| operation::send_signal(me, SIGNAL))
+            .control_set_up(kill_zero_control())
+            .claim(Claim::Enters(vec![("kill", libc::SYS_kill), ("rt_sigreturn", libc::SYS_rt_sigreturn)]))
+            .claim(Claim::Checked(ONCE))
+            .predict(900.0, 1_500.0, "an entry more than the control, a frame of the whole processor state written and read"),
+        operation_case("signalfd", "kill of oneself, read from a signalfd", |_| Descriptor::new(),
+            |descriptor, me| operation::send_signal(me, SIGNAL).min(descriptor.read() - i64::from(SIGNAL)))
+            .claim(Claim::Enters(vec![("kill", libc::SYS_kill), ("read", libc::SYS_read)]))
+            .claim(Claim::Checked("the signal that was read was the one sent"))
+            .predict(200.0, 1_500.0, "two entries, a queue entry allocated and freed, 128 bytes copied"),
         fault_case(),
-    ];
-    cases.extend(timer_cases());
-    cases
+        operation_case("timer", "a POSIX timer's expiry, until its handler has run", |_| Ok((Action::counting_handler()?, Timer::new()?)), |(_, timer), _| {
+            let before = operation::handler_runs();
+            let set = timer.expire_at_once();
+            if set == 0 { wait_until_caught(before) } else { set }
+        })
+            .claim(Claim::Checked(ONCE))
+            .predict(3_000.0, 4_000.0, "a timer programmed, its interrupt, a signal delivered"),
+        operation_case("timerfd", "a timerfd's expiry, until it has been read", |_| TimerDescriptor::new(), |timer, _| timer.expire_and_read() - 1)
+            .claim(Claim::Enters(vec![("timerfd_settime", libc::SYS_timerfd_settime), ("read", libc::SYS_read)]))
+            .claim(Claim::Checked("the timer had expired once when it was read"))
+            .predict(3_000.0, 3_000.0, "a timer programmed, its interrupt, a sleep and a wake-up"),
+    ]
 }
 
 const ONCE: &str = "the handler ran once an iteration";
-
-fn timer_cases() -> [Case; 2] {
-    let armed = |_: &Place| Ok((Action::counting_handler()?, Timer::new()?));
-    [
-        operation_with_pid_case(
-            "timer",
-            "a POSIX timer's expiry, until its handler has run",
-            armed,
-            |(_, timer), _| {
-                let before = operation::handler_runs();
-                let set = timer.expire_at_once();
-                if set == 0 { wait_until_caught(before) } else { set }
-            },
-        )
-        .claim(Claim::Checked(ONCE))
-        .predict(3_000.0, 4_000.0, "a timer programmed, its interrupt, a signal delivered"),
-        operation_case(
-            "timerfd",
-            "a timerfd's expiry, until it has been read",
-            |_| TimerDescriptor::new(),
-            |timer| timer.expire_and_read() - 1,
-        )
-        .claim(Claim::Enters(vec![("timerfd_settime", libc::SYS_timerfd_settime), ("read", libc::SYS_read)]))
-        .claim(Claim::Checked("the timer had expired once when it was read"))
-        .predict(3_000.0, 3_000.0, "a timer programmed, its interrupt, a sleep and a wake-up"),
-    ]
-}
 
 /// Turns of the loop that waits for the handler, some nanoseconds each: more than any timer is late.
 const PATIENCE: u32 = 1 << 30;
@@ -179,19 +134,9 @@ fn fault_case() -> Case {
         )
 }
 
-/// A case of one operation an iteration, which returns 0 or a negative error number.
+/// A case of one operation an iteration, which gets the own process id and returns 0 or a negative error number. If the first
+/// runs the handler, every iteration must run it once, else none may.
 fn operation_case<T: 'static>(
-    name: &'static str,
-    title: &'static str,
-    open: impl Fn(&Place) -> Result<T> + 'static,
-    once: impl Fn(&mut T) -> i64 + Copy + 'static,
-) -> Case {
-    operation_with_pid_case(name, title, open, move |on, _| once(on))
-}
-
-/// As [`operation_case`], for an operation that needs its own process id. If the first operation runs the handler, every
-/// iteration must run it once, else none may.
-fn operation_with_pid_case<T: 'static>(
     name: &'static str,
     title: &'static str,
     open: impl Fn(&Place) -> Result<T> + 'static,

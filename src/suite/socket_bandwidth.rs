@@ -49,12 +49,12 @@
 use crate::case::need::FULL_SCALE;
 use crate::case::{Case, Claim, Group, OwnTasks, Place, Rule, set_up};
 use crate::error::{Error, Result};
-use crate::kit::message_size::{LOOPBACK, messages_per_iteration, size_text};
 use crate::kit::parallel::all_partners_stayed;
 use crate::kit::placement::Placement::{self, Cross, Same};
 use crate::kit::remote;
 use crate::kit::socket::flow::{Bounds, Control, Receiver};
 use crate::kit::socket::source::{FromFile, Sent, Source, Spliced, Written, ZeroCopy};
+use crate::kit::socket::{LOOPBACK, messages_per_iteration, size_text};
 use crate::kit::socket::{Transport, get_option, raw_descriptor, set_option, socket_error, verify_connected};
 use crate::platform::partner::{Class, Kind, Partner};
 use crate::record::{Axis, Curve, Headline};
@@ -257,19 +257,17 @@ fn open_connection(row: &Row, at: usize, place: &Place) -> Result<(Connection, P
     };
     let partner =
         Partner::start(Kind::Process, (cpu, Class::Ordinary), move || receiver.receive_batch(), || ())?;
-    let source = source(row, near, place)?;
-    Ok((
-        Connection { source, control: Control::new(ours), bounds: row.medium.message_bounds(), buffers },
-        partner,
-    ))
+    let (source, control, bounds) =
+        (source(row, &near, place)?, Control::new(ours), row.medium.message_bounds());
+    Ok((Connection { end: near, source, control, bounds, buffers }, partner))
 }
 
-fn source(row: &Row, near: OwnedFd, place: &Place) -> Result<Box<dyn Source>> {
+fn source(row: &Row, near: &OwnedFd, place: &Place) -> Result<Box<dyn Source>> {
     Ok(match row.medium {
-        Tcp | Autotuned | Udp | UnixStream => Box::new(Sent::new(near, row.bytes)),
-        Pipe => Box::new(Written::new(near, row.bytes)),
-        SendFile => Box::new(FromFile::new(near, row.bytes, &place.scratch)?),
-        Splice => Box::new(Spliced::new(near, row.bytes, &place.scratch)?),
+        Tcp | Autotuned | Udp | UnixStream => Box::new(Sent::new(row.bytes)),
+        Pipe => Box::new(Written(Sent::new(row.bytes))),
+        SendFile => Box::new(FromFile::new(row.bytes, &place.scratch)?),
+        Splice => Box::new(Spliced::new(row.bytes, &place.scratch)?),
         Medium::ZeroCopy => Box::new(ZeroCopy::new(near, row.bytes)?),
     })
 }

@@ -39,8 +39,8 @@
 
 use crate::case::need::FULL_SCALE;
 use crate::case::{Case, Claim, Group, Need, Rule, set_up};
-use crate::kit::message_size::LOOPBACK;
 use crate::kit::remote;
+use crate::kit::socket::LOOPBACK;
 use crate::kit::socket::connection::{Family, max_backlog};
 use crate::record::Headline;
 use Ending::{ClientFirst, Reset, ServerFirst};
@@ -48,7 +48,7 @@ use Part::{Accept, Connect, OneEnd, SetUpBoth, TearDown};
 
 mod connection_part;
 
-use connection_part::{SinglePart, Whole};
+use connection_part::{SinglePart, whole_connections};
 
 pub const GROUP: Group =
     Group::new("socket_connect", include_str!("socket_connect.rs"), cases).headlines(&HEADLINES);
@@ -192,7 +192,7 @@ fn expected_cycles(row: &Row) -> (f64, f64, &'static str) {
 
 /// A whole connection, in a plain loop.
 fn whole_connection_case(name: &str, family: Family, ending: Ending) -> Case {
-    let set_up = set_up(move |_| Whole::new(family, ending));
+    let set_up = set_up(move |_| whole_connections(family, ending));
     let (ended, with) = match (family, ending) {
         (Family::Tcp, Reset) => ("-reset", "both ends closed, by a reset"),
         _ => ("", "both ends closed, the server's first"),

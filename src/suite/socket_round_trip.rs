@@ -52,27 +52,25 @@ use crate::case::need::FULL_SCALE;
 use crate::case::{Case, Claim, Group, Need, Place, Rule, SetUp, Subject, set_up};
 use crate::clock::Delta;
 use crate::error::Result;
-use crate::kit::message_size::{LOOPBACK, size_text};
 use crate::kit::parallel::all_partners_stayed;
 use crate::kit::placement::Placement::{self, Awake, Cross, Same};
 use crate::kit::remote;
 use crate::kit::round_trip::{both_left_cpu, both_slept};
 use crate::kit::socket::Transport::{self, Tcp, Udp, UnixStream};
+use crate::kit::socket::dialogue::Echo;
 use crate::kit::socket::dialogue::Timed;
-use crate::kit::socket::echo::Echo;
 use crate::kit::socket::endpoint::{Blocking, Endpoint, Epoll, Spinning};
 use crate::kit::socket::io_ring::{self, IoRing};
 use crate::kit::socket::verify_connected;
+use crate::kit::socket::{LOOPBACK, size_text};
 use crate::platform::partner::{Class, Kind, Partner};
 use crate::record::{Axis, Curve, Headline};
 use std::os::fd::OwnedFd;
 
 pub mod conversation;
 pub mod http;
-mod icmp_echo;
 pub mod many;
-pub mod message_batch;
-mod one_process;
+pub mod operation_batch;
 
 use conversation::Conversation;
 
@@ -172,9 +170,9 @@ fn cases() -> Vec<Case> {
     let mut cases: Vec<_> = rows.into_iter().map(row_case).collect();
     cases.extend(http::http_cases());
     cases.extend(many::many_cases());
-    cases.extend(message_batch::batch_cases());
-    cases.push(one_process::one_process_case(PING));
-    cases.push(icmp_echo::icmp_echo_case(PING));
+    cases.extend(operation_batch::batch_cases());
+    cases.push(conversation::one_process_case(PING));
+    cases.push(conversation::icmp_echo_case(PING));
     cases.extend(remote::round_trip_cases());
     cases
 }

@@ -75,7 +75,7 @@ fn spin_case(name: &str, title: &str, set_up: SetUp) -> Case {
 
 /// Reads the clock this often, appends gaps as long as there is room, and returns the first and the last reading. Never
 /// allocates.
-type Spin = fn(u64, &mut Vec<f64>) -> [u64; 2];
+pub type Spin = fn(u64, &mut Vec<f64>) -> [u64; 2];
 
 #[inline(never)]
 fn spin(readings: u64, gaps: &mut Vec<f64>) -> [u64; 2] {
@@ -91,15 +91,8 @@ fn spin(readings: u64, gaps: &mut Vec<f64>) -> [u64; 2] {
     [first, last]
 }
 
-/// Reads the clock, and reports no gap: a lie for the battery.
-pub fn spin_without_gaps() -> SetUp {
-    spin_set_up(false, true, |readings, _| {
-        let first = monotonic_raw_ns();
-        [first, (1..readings).fold(first, |_, _| std::hint::black_box(monotonic_raw_ns()))]
-    })
-}
-
-fn spin_set_up(is_real_time: bool, has_hog: bool, spin: Spin) -> SetUp {
+/// Gaps that `spin` finds, as a real-time task or beside a hog.
+pub fn spin_set_up(is_real_time: bool, has_hog: bool, spin: Spin) -> SetUp {
     set_up(move |place| Spinning::start(is_real_time, has_hog, spin, place))
 }
 
@@ -148,9 +141,7 @@ impl Spinning {
         let times = parse_schedstat(std::str::from_utf8(&text[..length]).ok()?)?;
         Some(times.waited_ns as f64)
     }
-}
 
-impl Spinning {
     /// Spins between readings of both accounts. The gaps that the spin found are the last ones.
     fn watch(&mut self, spin: impl FnOnce(Spin, &mut Vec<f64>) -> [u64; 2]) -> Waits {
         let (began, waited, known) = (monotonic_raw_ns(), self.waited_ns(), self.gaps.len());

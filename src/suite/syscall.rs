@@ -75,9 +75,9 @@ fn cases() -> Vec<Case> {
     cases.extend(file_cases());
     cases.extend([
         cold_case("getpid/cold", "getpid after the caches were displaced", syscall::getpid)
-            .claim(enters_claim("getpid", libc::SYS_getpid)),
+            .claim(Claim::Enters(vec![("getpid", libc::SYS_getpid)])),
         cold_case("gettid/cold", "gettid after the caches were displaced", syscall::gettid)
-            .claim(enters_claim("gettid", libc::SYS_gettid)),
+            .claim(Claim::Enters(vec![("gettid", libc::SYS_gettid)])),
         cold_case("time-vdso/cold", "time through the vDSO after the caches were displaced", time::time_vdso)
             .need(VDSO_TIME)
             .claim(Claim::NeverEnters),
@@ -87,118 +87,60 @@ fn cases() -> Vec<Case> {
     cases
 }
 
+const FIELD: &str = "entry and exit, and a field of the task";
+
+#[rustfmt::skip]
 fn plain_call_cases() -> Vec<Case> {
-    const FIELD: &str = "entry and exit, and a field of the task";
     const REFUSED: i64 = -(libc::ENOSYS as i64);
     vec![
-        raw_case(
-            "bare",
-            "an invalid call number: entry and exit",
-            REFUSED..=REFUSED,
-            |_| Ok(()),
-            |()| RawCall::nonexistent_call(),
-        )
-        .claim(enters_claim("no such call", 9_999))
-        .claim(Claim::Answers(9_999, REFUSED))
-        .predict(100.0, 60.0, "SYSCALL, SYSRET and the entry code"),
-        argumentless_case("getpid", "getpid", RawCall::getpid)
-            .claim(enters_claim("getpid", libc::SYS_getpid))
-            .predict(100.0, 80.0, FIELD),
-        argumentless_case("getppid", "getppid", RawCall::getppid)
-            .claim(enters_claim("getppid", libc::SYS_getppid))
-            .predict(100.0, 90.0, FIELD),
-        argumentless_case("gettid", "gettid", RawCall::gettid)
-            .claim(enters_claim("gettid", libc::SYS_gettid))
-            .predict(100.0, 80.0, FIELD),
-        argumentless_case("sched-yield", "sched_yield with no task to yield to", RawCall::sched_yield)
-            .claim(enters_claim("sched_yield", libc::SYS_sched_yield))
+        raw_case("bare", "an invalid call number: entry and exit", ("no such call", 9_999), REFUSED..=REFUSED, |_| Ok(()), |()| RawCall::nonexistent_call())
+            .claim(Claim::Answers(9_999, REFUSED)).predict(100.0, 60.0, "SYSCALL, SYSRET and the entry code"),
+        raw_case("getpid", "getpid", ("getpid", libc::SYS_getpid), GRANTED, |_| Ok(()), |()| RawCall::getpid()).predict(100.0, 80.0, FIELD),
+        raw_case("getppid", "getppid", ("getppid", libc::SYS_getppid), GRANTED, |_| Ok(()), |()| RawCall::getppid()).predict(100.0, 90.0, FIELD),
+        raw_case("gettid", "gettid", ("gettid", libc::SYS_gettid), GRANTED, |_| Ok(()), |()| RawCall::gettid()).predict(100.0, 80.0, FIELD),
+        raw_case("sched-yield", "sched_yield with no task to yield to", ("sched_yield", libc::SYS_sched_yield), GRANTED, |_| Ok(()), |()| RawCall::sched_yield())
             .predict(100.0, 500.0, "the scheduler looks for another task under its lock"),
     ]
 }
 
-/// A case of a call without arguments.
-fn argumentless_case(name: &'static str, title: &'static str, call: fn() -> RawCall<'static>) -> Case {
-    raw_case(name, title, GRANTED, |_| Ok(()), move |()| call())
-}
-
+#[rustfmt::skip]
 fn time_cases() -> Vec<Case> {
     vec![
         vdso_case("time-vdso", "time through the vDSO", time::time_vdso)
-            .need(VDSO_TIME)
-            .claim(Claim::Calls(time::time_address))
-            .predict(4.0, 6.0, "a load from the kernel's page"),
-        vdso_case("clock-gettime-vdso", "clock_gettime(monotonic) through the vDSO", || {
-            time::clock_gettime_ns(libc::CLOCK_MONOTONIC) as i64
-        })
-        .need(VDSO_CLOCK)
-        .claim(Claim::Calls(time::clock_gettime_address))
-        .predict(25.0, 30.0, "a counter read, and the arithmetic of the vDSO"),
-        raw_case(
-            "clock-gettime-entry",
-            "clock_gettime(monotonic) by entering the kernel",
-            0..=0,
-            |_| Ok(libc::timespec { tv_sec: 0, tv_nsec: 0 }),
-            |read| RawCall::clock_gettime(libc::CLOCK_MONOTONIC, read),
-        )
-        .claim(enters_claim("clock_gettime", libc::SYS_clock_gettime))
-        .predict(150.0, 120.0, "entry and exit, a counter read, a copy to user space"),
+            .need(VDSO_TIME).claim(Claim::Calls(time::time_address)).predict(4.0, 6.0, "a load from the kernel's page"),
+        vdso_case("clock-gettime-vdso", "clock_gettime(monotonic) through the vDSO", || time::clock_gettime_ns(libc::CLOCK_MONOTONIC) as i64)
+            .need(VDSO_CLOCK).claim(Claim::Calls(time::clock_gettime_address)).predict(25.0, 30.0, "a counter read, and the arithmetic of the vDSO"),
+        raw_case("clock-gettime-entry", "clock_gettime(monotonic) by entering the kernel", ("clock_gettime", libc::SYS_clock_gettime), 0..=0,
+            |_| Ok(libc::timespec { tv_sec: 0, tv_nsec: 0 }), |read| RawCall::clock_gettime(libc::CLOCK_MONOTONIC, read))
+            .predict(150.0, 120.0, "entry and exit, a counter read, a copy to user space"),
         #[cfg(target_arch = "x86_64")]
-        argumentless_case("time-entry", "time by entering the kernel", RawCall::time)
-            .claim(enters_claim("time", libc::SYS_time))
+        raw_case("time-entry", "time by entering the kernel", ("time", libc::SYS_time), GRANTED, |_| Ok(()), |()| RawCall::time())
             .predict(100.0, 90.0, "entry and exit, and a field of the timekeeper"),
     ]
 }
 
+#[rustfmt::skip]
 fn file_cases() -> Vec<Case> {
     vec![
-        raw_case(
-            "fstat",
-            "fstat of an open scratch file",
-            0..=0,
-            |place| Ok((scratch_file(place)?, Status::default())),
-            |(file, status)| RawCall::fstat(file.as_raw_fd(), status),
-        )
-        .claim(enters_claim("fstat", libc::SYS_fstat))
-        .predict(100.0, 250.0, "entry and exit, and a structure of 144 bytes"),
-        raw_case(
-            "read-zero",
-            "read of one byte from /dev/zero",
-            1..=1,
-            |_| Ok((open_device("/dev/zero")?, 0)),
-            |(file, byte)| RawCall::read_byte(file.as_raw_fd(), byte),
-        )
-        .claim(enters_claim("read", libc::SYS_read))
-        .claim(Claim::Answers(libc::SYS_read, 1))
-        .predict(100.0, 250.0, "entry and exit, the file's position lock, one byte"),
-        raw_case(
-            "write-null",
-            "write of one byte to /dev/null",
-            1..=1,
-            |_| open_device("/dev/null"),
-            |file| RawCall::write_byte(file.as_raw_fd(), &1),
-        )
-        .claim(enters_claim("write", libc::SYS_write))
-        .claim(Claim::Answers(libc::SYS_write, 1))
-        .predict(100.0, 200.0, "entry and exit, the file's position lock, nothing"),
+        raw_case("fstat", "fstat of an open scratch file", ("fstat", libc::SYS_fstat), 0..=0,
+            |place| Ok((scratch_file(place)?, Status::default())), |(file, status)| RawCall::fstat(file.as_raw_fd(), status))
+            .predict(100.0, 250.0, "entry and exit, and a structure of 144 bytes"),
+        raw_case("read-zero", "read of one byte from /dev/zero", ("read", libc::SYS_read), 1..=1,
+            |_| Ok((open_device("/dev/zero")?, 0)), |(file, byte)| RawCall::read_byte(file.as_raw_fd(), byte))
+            .claim(Claim::Answers(libc::SYS_read, 1)).predict(100.0, 250.0, "entry and exit, the file's position lock, one byte"),
+        raw_case("write-null", "write of one byte to /dev/null", ("write", libc::SYS_write), 1..=1,
+            |_| open_device("/dev/null"), |file| RawCall::write_byte(file.as_raw_fd(), &1))
+            .claim(Claim::Answers(libc::SYS_write, 1)).predict(100.0, 200.0, "entry and exit, the file's position lock, nothing"),
         pipe_case()
             .claim(Claim::Enters(vec![("write", libc::SYS_write), ("read", libc::SYS_read)]))
-            .claim(Claim::Answers(libc::SYS_write, 1))
-            .claim(Claim::Answers(libc::SYS_read, 1))
+            .claim(Claim::Answers(libc::SYS_write, 1)).claim(Claim::Answers(libc::SYS_read, 1))
             .predict(200.0, 700.0, "two entries, the pipe's lock twice, a page for the byte"),
-        raw_case(
-            "stat",
-            "stat of a scratch file by path",
-            0..=0,
-            |place| Ok((scratch_path(place)?, Status::default())),
-            |(path, status)| RawCall::stat(path, status),
-        )
-        .claim(Claim::Enters(vec![syscall::STAT]))
-        .predict(100.0, 1200.0, "a walk over the path, some 300 cycles a component"),
-        open_close_case().claim(Claim::Enters(vec![syscall::OPEN, ("close", libc::SYS_close)])).predict(
-            200.0,
-            3000.0,
-            "the walk, a file structure allocated and freed",
-        ),
+        raw_case("stat", "stat of a scratch file by path", syscall::STAT, 0..=0,
+            |place| Ok((scratch_path(place)?, Status::default())), |(path, status)| RawCall::stat(path, status))
+            .predict(100.0, 1200.0, "a walk over the path, some 300 cycles a component"),
+        open_close_case()
+            .claim(Claim::Enters(vec![syscall::OPEN, ("close", libc::SYS_close)]))
+            .predict(200.0, 3000.0, "the walk, a file structure allocated and freed"),
     ]
 }
 
@@ -231,10 +173,6 @@ fn open_close_case() -> Case {
     });
     kernel_call::call_case("open-close", "open and close of a scratch file", turns)
         .control_set_up(no_call_control())
-}
-
-fn enters_claim(name: &'static str, number: i64) -> Claim {
-    Claim::Enters(vec![(name, number)])
 }
 
 /// A case that does not enter the kernel. The closure is copied into the loop, so that no call stands between.

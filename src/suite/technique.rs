@@ -53,39 +53,26 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 pub const GROUP: Group = Group::new("technique", include_str!("technique.rs"), cases);
 
+#[rustfmt::skip]
 fn cases() -> Vec<Case> {
     let clock = ("clock_gettime", libc::SYS_clock_gettime);
     vec![
         Case::looped("flag", "a flag that is off, looked at", test_flag)
-            .claim(Claim::NeverEnters)
-            .claim(Claim::Executes(2.0))
-            .claim(Claim::Linear)
+            .claim(Claim::NeverEnters).claim(Claim::Executes(2.0)).claim(Claim::Linear)
             .predict(1.0, 0.0, "a load and a branch that is never taken, beside the loop's own"),
-        span_case("off", "a span that is switched off", false, arch::read).claim(Claim::NeverEnters).predict(
-            2.0,
-            2.0,
-            "the flag, and at the end whether there is something to end",
-        ),
+        span_case("off", "a span that is switched off", false, arch::read)
+            .claim(Claim::NeverEnters).predict(2.0, 2.0, "the flag, and at the end whether there is something to end"),
         span_case("counter", "a span by the cycle counter", true, arch::read)
-            .claim(Claim::NeverEnters)
-            .predict(45.0, 20.0, "two reads of the counter, and some sums"),
+            .claim(Claim::NeverEnters).predict(45.0, 20.0, "two reads of the counter, and some sums"),
         span_case("virtual-clock", "a span by the thread's clock", true, time::thread_cpu_ns)
-            .claim(Claim::Enters(vec![clock; 2]))
-            .predict(300.0, 600.0, "two entries, each of which brings the thread's account up to date"),
+            .claim(Claim::Enters(vec![clock; 2])).predict(300.0, 600.0, "two entries, each of which brings the thread's account up to date"),
         virtual_clock_case().claim(Claim::Enters(vec![clock])),
         sample_case(),
         event_case::<OneWay>("one-way", "a slot with one flag", 0.0)
             .claim(Claim::Checked("no event came that was not sent, and the last one did"))
-            .predict(
-                1.0,
-                1.0,
-                "two stores to a line of its own, which the other fetches once in hundreds of events",
-            ),
-        event_case::<TwoWay>("two-way", "a slot with two flags", 1.0).claim(Claim::Checked(WHOLE)).predict(
-            330.0,
-            10.0,
-            "a line fetched from another core's cache, twice",
-        ),
+            .predict(1.0, 1.0, "two stores to a line of its own, which the other fetches once in hundreds of events"),
+        event_case::<TwoWay>("two-way", "a slot with two flags", 1.0)
+            .claim(Claim::Checked(WHOLE)).predict(330.0, 10.0, "a line fetched from another core's cache, twice"),
         burst_case(),
         step_case(),
     ]

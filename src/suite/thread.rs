@@ -32,7 +32,6 @@
 //! pthread_create(3), clone(2), futex(2).
 
 mod operation;
-mod operation_pool;
 
 use crate::case::{Case, Claim, Group, Need, OwnTasks, Place, set_up};
 use crate::clock::Clock;
@@ -44,8 +43,7 @@ use crate::kit::task;
 use crate::kit::watchdog::{PERIOD, Watchdog};
 use crate::platform::cpu;
 use crate::record::Headline;
-use operation::{Arriving, Attributes, Bare};
-use operation_pool::{Pool, Usage};
+use operation::{Arriving, Attributes, Bare, Pool, Usage};
 
 pub const GROUP: Group = Group::new("thread", include_str!("thread.rs"), cases).headlines(&HEADLINES);
 
@@ -61,26 +59,13 @@ fn cases() -> Vec<Case> {
     let mut cases: Vec<_> =
         STACKS.into_iter().flat_map(|stack| [true, false].map(|g| joined_thread_case(stack, g))).collect();
     cases.extend([STACKS[0], STACKS[1]].map(created_only_case));
-    cases.push(
-        thread_life_case(
-            "same-cpu/std",
-            "std::thread, spawned and joined",
-            |_| Ok(()),
-            |()| spawn_and_join(),
-        )
-        .claim(Claim::Linear)
-        .predict(4e3, 30e3, "what pthread_create costs, and a few allocations"),
-    );
-    cases.push(
-        thread_life_case(
-            "same-cpu/clone",
-            "clone of a thread, joined by futex",
-            |_| Bare::new(),
-            Bare::create_and_join,
-        )
-        .claim(Claim::Linear)
-        .predict(2e3, 15e3, "a task allocated, two switches, a futex; no library and no fault"),
-    );
+    #[rustfmt::skip]
+    cases.extend([
+        thread_life_case("same-cpu/std", "std::thread, spawned and joined", |_| Ok(()), |()| spawn_and_join())
+            .claim(Claim::Linear).predict(4e3, 30e3, "what pthread_create costs, and a few allocations"),
+        thread_life_case("same-cpu/clone", "clone of a thread, joined by futex", |_| Bare::new(), Bare::create_and_join)
+            .claim(Claim::Linear).predict(2e3, 15e3, "a task allocated, two switches, a futex; no library and no fault"),
+    ]);
     cases.extend([same_cpu_hand_off(), cross_cpu_hand_off()]);
     cases
 }

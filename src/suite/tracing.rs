@@ -36,12 +36,31 @@
 //! perf bench `breakpoint`, `uprobe`, `sched seccomp-notify`; the kernel's selftests of bpf; seccomp(2), ptrace(2),
 //! perf_event_open(2), landlock(7), bpf(2).
 
-pub(super) mod confined;
-pub(super) mod probed;
-
-use crate::case::{Case, Group, OwnTasks};
-use crate::kit::operation_table::table_cases;
+use crate::case::{Case, Group, OwnTasks, Place, Subject};
+use crate::clock::{Clock, Ticks};
+use crate::error::{Error, Result};
+use crate::kit::kernel_call::{check_answers, check_granted};
+use crate::kit::operation_table::{
+    Omit, Proof, Row, batches_in_child, entered, is_true, operation_rows, repeated, table_cases,
+};
+use crate::platform::bpf::{Counter, Map, RETURNED};
+use crate::platform::child::Child;
+use crate::platform::landlock;
+use crate::platform::perf_event::probe::{GETPPID, Probe};
+use crate::platform::seccomp::{self, FIRST_ARGUMENT, MARK, NUMBER};
+use crate::platform::shared::Words;
+use crate::platform::syscall::{self, RawCall};
 use crate::record::{Axis, Curve};
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::{Pid, getppid};
+use std::ffi::CString;
+use std::hint::black_box;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::mpsc::channel;
 
 pub const GROUP: Group = Group::new("tracing", include_str!("tracing.rs"), cases).curves(&[
     Curve::new(
@@ -59,6 +78,235 @@ const BY_DEFAULT: [&str; 3] = ["seccomp/256", "uprobe-hit", "bpf-call"];
 fn cases() -> Vec<Case> {
     // Children and threads of a batch run on the measuring CPU.
     let confined =
-        table_cases(confined::ROWS, &BY_DEFAULT).into_iter().map(|case| case.own_tasks(OwnTasks::SameCpu));
-    confined.chain(table_cases(probed::ROWS, &BY_DEFAULT)).collect()
+        table_cases(CONFINED, &BY_DEFAULT).into_iter().map(|case| case.own_tasks(OwnTasks::SameCpu));
+    confined.chain(table_cases(PROBED, &BY_DEFAULT)).collect()
+}
+
+const FILTERED: Proof = Proof::Batch(
+    "the filter was run to its end: it answered a call that does not exist, by its last instructions",
+);
+const RESTRICTED: Proof = Proof::Batch("the file was opened, and one outside of the directory was refused");
+const WHY_FILTER: &str = "entry and exit, the filter called, one cycle an instruction";
+const WHY_OPEN: &str =
+    "the walk, a file structure allocated and freed; for each layer and directory a look-up";
+
+pub(super) const CONFINED: &[Row] = operation_rows! {
+    "seccomp/none", "getppid in a child without a filter", Proof::Batch("getppid was answered by the number of the parent"), 100.0, 90.0, "entry and exit, and a field of the task", |_, _| batches_in_child(unfiltered);
+    "seccomp/16", "getppid under a filter of 16 instructions", FILTERED, 120.0, 160.0, WHY_FILTER, |_, omit| filtered(16, FIRST_ARGUMENT, omit);
+    "seccomp/256", "getppid under a filter of 256 instructions", FILTERED, 120.0, 400.0, WHY_FILTER, |_, omit| filtered(256, FIRST_ARGUMENT, omit);
+    "seccomp/4096", "getppid under a filter of 4096 instructions", FILTERED, 120.0, 4_200.0, WHY_FILTER, |_, omit| filtered(4_096, FIRST_ARGUMENT, omit);
+    "seccomp-by-number/256", "getppid under a filter of 256 instructions that look at its number only", FILTERED, 100.0, 110.0, "entry and exit; the kernel remembers what the filter says of each number", |_, omit| filtered(256, NUMBER, omit);
+    "seccomp-notify", "a call that another thread answers for the kernel (SECCOMP_RET_USER_NOTIF)", Proof::Batch("every call was answered by the other thread, with a number of its own"), 2_000.0, 8_000.0, "two switches, three entries, a note allocated and found twice", |_, omit| batches_in_child(move |n, clock| notify(n, omit, clock));
+    "ptrace-stop", "a traced process let run to its next entry into the kernel or exit from it", Proof::Batch("the traced process counted half as many calls as it was stopped"), 2_000.0, 7_000.0, "two switches, a signal to the tracer, a wait", |_, omit| batches_in_child(move |n, clock| stop(n, omit, clock));
+    "landlock-open/0", "open and close of a scratch file in a child, without Landlock", Proof::Batch("the file was opened"), 200.0, 3_000.0, WHY_OPEN, |place, omit| open_restricted(place, 0, omit);
+    "landlock-open/1", "open and close of a scratch file under one layer of Landlock", RESTRICTED, 250.0, 3_600.0, WHY_OPEN, |place, omit| open_restricted(place, 1, omit);
+    "landlock-open/16", "open and close of a scratch file under 16 layers of Landlock", RESTRICTED, 400.0, 6_000.0, WHY_OPEN, |place, omit| open_restricted(place, 16, omit);
+};
+
+/// Times getppid, which must be answered by this number.
+fn time_getppid(n: u64, wanted: i64, clock: &Clock) -> Result<Ticks> {
+    let mut seen = crate::platform::arch::Answers::default();
+    let ticks = clock.time(|| seen = RawCall::getppid().repeat(n));
+    check_answers("getppid", &(wanted..=wanted), seen).map(|()| ticks)
+}
+
+fn unfiltered(n: u64, clock: &Clock) -> Result<Ticks> {
+    time_getppid(n, nix::unistd::getppid().as_raw().into(), clock)
+}
+
+/// Calls under a filter of this length, which looks at this word of each call.
+fn filtered(length: usize, looks_at: u32, omit: Omit) -> Result<Box<dyn Subject>> {
+    let filter = seccomp::marked_filter(length, looks_at);
+    batches_in_child(move |n, clock| {
+        if omit == Omit::Nothing {
+            seccomp::install(&filter)?;
+        }
+        let ticks = unfiltered(n, clock)?;
+        match RawCall::nonexistent_call().repeat(1).lowest {
+            answer if answer == -MARK => Ok(ticks),
+            answer => Err(Error::Disproved(format!(
+                "a call that does not exist was answered {answer}, not by the filter"
+            ))),
+        }
+    })
+}
+
+/// What a thread answers in place of the kernel: more than the number of any process.
+const ANSWER: i64 = 1 << 30;
+
+/// A thread's calls, answered by the thread that started it.
+fn notify(n: u64, omit: Omit, clock: &Clock) -> Result<Ticks> {
+    let filter = [
+        seccomp::load(NUMBER),
+        seccomp::skip_unless(libc::SYS_getppid as u32, 1),
+        seccomp::end(libc::SECCOMP_RET_USER_NOTIF),
+        seccomp::end(libc::SECCOMP_RET_ALLOW),
+    ];
+    let ((send, receive), scale) = (channel(), clock.scale());
+    std::thread::scope(|scope| {
+        let caller = scope.spawn(move || {
+            let clock = Clock::with_scale(scale);
+            if omit == Omit::Nothing {
+                let _ = send.send(seccomp::install_with_listener(&filter)?);
+            }
+            drop(send);
+            time_getppid(n, ANSWER, &clock)
+        });
+        if let Ok(listener) = receive.recv() {
+            let answered = (0..n).try_for_each(|_| seccomp::answer_next_call(&listener, ANSWER));
+            answered.map_err(|e| Error::from_case_errno("ioctl SECCOMP_IOCTL_NOTIF_SEND", e))?;
+        }
+        caller.join().unwrap_or_else(|_| Err(Error::Child("a thread panicked".into())))
+    })
+}
+
+/// Stops of a process that only calls getppid.
+fn stop(n: u64, omit: Omit, clock: &Clock) -> Result<Ticks> {
+    use nix::sys::ptrace;
+    let calls = Words::new()?;
+    let traced = Child::start(|| {
+        if ptrace::traceme().and_then(|()| kill(Pid::this(), Signal::SIGSTOP)).is_ok() {
+            loop {
+                let _ = syscall::getppid();
+                calls[0].value.fetch_add(1, SeqCst);
+            }
+        }
+    })?;
+    let refused = |e| Error::from_case_errno("ptrace", e);
+    if !matches!(waitpid(traced.pid(), None).map_err(refused)?, WaitStatus::Stopped(..)) {
+        return Err(Error::Missing(
+            "no process may be traced here (kernel.yama.ptrace_scope, a sandbox)".into(),
+        ));
+    }
+    let mut last = Ok(WaitStatus::StillAlive);
+    let ticks = clock.time(|| {
+        for _ in 0..n * u64::from(omit == Omit::Nothing) {
+            last = ptrace::syscall(traced.pid(), None).and_then(|()| waitpid(traced.pid(), None));
+        }
+    });
+    last.map_err(refused)?;
+    let seen = u64::from(calls[0].value.load(SeqCst));
+    // The call of the last stop is not counted yet, and a library may have ended another one first.
+    if seen.abs_diff(n / 2) > 2 {
+        return Err(Error::Contradicted(format!(
+            "a process made {seen} calls in {n} stops, of which each call is two"
+        )));
+    }
+    Ok(ticks)
+}
+
+/// Opens a file in the scratch directory under this number of layers.
+fn open_restricted(place: &Place, layers: usize, omit: Omit) -> Result<Box<dyn Subject>> {
+    let (directory, path) = (place.scratch.clone(), place.scratch.join("landlock"));
+    std::fs::write(&path, [1]).map_err(|e| Error::file(&path, "writing", e))?;
+    let path = CString::new(path.as_os_str().as_bytes())
+        .map_err(|_| Error::Usage(format!("{}: a path holds a zero byte", path.display())))?;
+    batches_in_child(move |n, clock| {
+        for _ in 0..layers * usize::from(omit == Omit::Nothing) {
+            landlock::restrict_reading_to(&directory)?;
+        }
+        let mut lowest = -i64::from(libc::ENOENT);
+        let ticks = clock.time(|| lowest = syscall::repeat_open_close(&path, n));
+        check_granted("open and close", lowest)?;
+        if layers > 0 && std::fs::File::open("/proc/self/status").is_ok() {
+            return Err(Error::Disproved("a file outside of the directory could be opened".into()));
+        }
+        Ok(ticks)
+    })
+}
+
+const HIT: Proof = Proof::Batch("the probe was hit exactly once an iteration, by its own count");
+
+pub(super) const PROBED: &[Row] = operation_rows! {
+    "breakpoint-hit", "a write to a word with a hardware breakpoint", HIT, 600.0, 1_500.0, "an exception, the event found and counted", |_, omit| {
+        let word = Box::leak(Box::new(AtomicU32::new(0)));
+        hits(Probe::on_write(word.as_ptr())?, omit, || word.store(1, Relaxed))
+    };
+    "breakpoint-toggle", "a hardware breakpoint switched off and on", entered![SYS_ioctl, SYS_ioctl], 1_000.0, 1_500.0, "two entries, an event taken off and put on, a debug register written", |_, _| {
+        static WORD: AtomicU32 = AtomicU32::new(0);
+        toggle(Probe::on_write(WORD.as_ptr())?)
+    };
+    "uprobe-hit", "a call of a function with a probe at its beginning", HIT, 1_200.0, 2_500.0, "an exception or two, the probe found, its event counted", |_, omit| {
+        hits(Probe::on_function(probed as fn() as usize, false)?, omit, probed)
+    };
+    "uretprobe-hit", "a call of a function with a probe of its return", HIT, 1_800.0, 4_000.0, "two exceptions, the return address replaced, the event counted", |_, omit| {
+        hits(Probe::on_function(probed as fn() as usize, true)?, omit, probed)
+    };
+    "uprobe-toggle", "the event of a probe switched off and on", entered![SYS_ioctl, SYS_ioctl], 300.0, 1_200.0, "two entries, an event taken off a list and put on", |_, _| toggle(Probe::on_function(probed as fn() as usize, false)?);
+    "kprobe-hit", "a call of getppid with a probe of the kernel's function", HIT, 300.0, 1_000.0, "entry and exit, a jump or an exception to the probe, its event counted", |_, omit| {
+        hits(Probe::on_kernel_function(GETPPID)?, omit, || _ = getppid())
+    };
+    "tracepoint-hit", "a call of getppid whose tracepoint is on", HIT, 300.0, 700.0, "entry and exit by the slow path, an event counted", |_, omit| {
+        hits(Probe::on_tracepoint("syscalls/sys_enter_getppid")?, omit, || _ = getppid())
+    };
+    "bpf-call", "one run of a BPF program of 11 instructions by a system call (BPF_PROG_TEST_RUN)", entered![SYS_bpf], 300.0, 3_000.0, "entry and exit, a packet made and freed, the program", |_, _| {
+        let program = Counter::load()?;
+        repeated("bpf", move || is_true(program.run(1)? == RETURNED))
+    };
+    "bpf-run", "the same program, repeated within the kernel", Proof::Batch("the program counted as many runs as were asked for"), 30.0, 40.0, "11 instructions, a look-up in an array, an atomic addition", count_runs;
+    "bpf-map-update", "a key of a BPF hash set by a system call", entered![SYS_bpf], 150.0, 900.0, "entry and exit, key and value copied, a lock, an element replaced", |_, _| {
+        let map = Map::hash(64)?;
+        repeated("bpf", move || map.update(7, 42))
+    };
+    "bpf-map-lookup", "a key of a BPF hash looked up by a system call", entered![SYS_bpf], 150.0, 700.0, "entry and exit, key and value copied, a hash", |_, _| {
+        let map = Map::hash(64)?;
+        map.update(7, 42).map_err(|e| Error::from_case_errno("bpf", e))?;
+        repeated("bpf", move || is_true(map.look_up(7)? == 42))
+    };
+};
+
+/// The function that is probed.
+#[inline(never)]
+fn probed() {
+    black_box(0);
+}
+
+/// Times what hits a probe, and asks the probe how often it did.
+fn hits(probe: Probe, omit: Omit, hit: impl Fn() + 'static) -> Result<Box<dyn Subject>> {
+    hit();
+    if probe.count()? != 1 {
+        return Err(Error::Missing(
+            "the event can be set and does not count: an emulator or hypervisor ignores it".into(),
+        ));
+    }
+    Ok(Box::new(move |n: u64, clock: &Clock| {
+        let before = probe.count()?;
+        let ticks = clock.time(|| (0..n * u64::from(omit == Omit::Nothing)).for_each(|_| hit()));
+        check_count(probe.count()? - before, n).map(|()| ticks)
+    }))
+}
+
+fn check_count(seen: u64, wanted: u64) -> Result<()> {
+    if seen == wanted {
+        Ok(())
+    } else {
+        Err(Error::Contradicted(format!("{seen} events were counted in {wanted} iterations")))
+    }
+}
+
+fn toggle(probe: Probe) -> Result<Box<dyn Subject>> {
+    repeated("ioctl", move || probe.switch_off_and_on())
+}
+
+/// Runs of the program that one system call asks for.
+fn count_runs(_: &crate::case::Place, omit: Omit) -> Result<Box<dyn Subject>> {
+    let program = Counter::load()?;
+    let refused = |e| match e {
+        Errno::EINTR => Error::Disturbed("a signal ended the runs of the program".into()),
+        _ => Error::from_case_errno("bpf BPF_PROG_TEST_RUN", e),
+    };
+    Ok(Box::new(move |n: u64, clock: &Clock| {
+        let before = program.count().map_err(refused)?;
+        let mut answer = Ok(0);
+        // More at once than a call takes are several calls.
+        let ticks = clock.time(|| {
+            let mut left = n * u64::from(omit == Omit::Nothing);
+            while left > 0 && answer.is_ok() {
+                let times = left.min(1 << 20);
+                (answer, left) = (program.run(times as u32), left - times);
+            }
+        });
+        answer.map_err(refused)?;
+        check_count(program.count().map_err(refused)? - before, n).map(|()| ticks)
+    }))
 }

@@ -25,7 +25,6 @@
 //! lmbench's `lat_select` (McVoy and Staelin 1996), which asks about one descriptor many times over; here each is a
 //! file of its own. poll(2), select(2), epoll(7).
 
-mod operation_descriptors;
 mod operation_poll;
 
 use crate::case::need::FULL_SCALE;
@@ -35,7 +34,7 @@ use crate::error::Result;
 use crate::kit::kernel_call::{check_answers, no_call_control};
 use crate::platform::arch::Answers;
 use crate::record::Headline;
-use operation_descriptors::{Descriptors, Kind};
+use operation_poll::{Descriptors, Kind};
 use operation_poll::{Polled, Question, Registered, Selected};
 use std::os::fd::OwnedFd;
 

@@ -75,7 +75,7 @@ const COARSE_SLEEP: Duration = Duration::from_millis(1);
 
 /// Whether another task uses the CPU, and the sleeper's scheduling class.
 #[derive(Clone, Copy)]
-struct Setting {
+pub struct Setting {
     name: &'static str,
     title: &'static str,
     has_hog: bool,
@@ -83,7 +83,8 @@ struct Setting {
     is_shallow: bool,
 }
 
-const IDLE: Setting = setting("idle", "on an idle CPU", false, false);
+/// An ordinary sleeper alone.
+pub const IDLE: Setting = setting("idle", "on an idle CPU", false, false);
 const HOG: Setting = setting("beside-hog", "beside a CPU hog", true, false);
 const IDLE_FIFO: Setting = setting("idle-fifo", "real-time, on an idle CPU", false, true);
 const HOG_FIFO: Setting = setting("beside-hog-fifo", "real-time, beside a CPU hog", true, true);

@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 use syscost::environment::Station;
 use syscost::json_line::Lines;
+use syscost::peer::control_protocol::Talk;
 use syscost::peer::control_protocol::{
     Answer, Ask, Counted, Hello, LONGEST, Open, Opened, SECRET_BYTES, Service, VERSION, Welcome,
 };
-use syscost::peer::control_stream::Talk;
+use syscost::peer::proof::Token;
+use syscost::peer::proof::to_hex;
 use syscost::peer::proof::{End, Nonces, generate_nonce};
-use syscost::peer::secret::to_hex;
-use syscost::peer::token::Token;
 
 /// What is wrong with it.
 #[derive(Clone, Copy, Debug, PartialEq)]

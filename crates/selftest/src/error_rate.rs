@@ -5,10 +5,13 @@
 //! of B is longer. Any other operation is followed by a known number of dependent additions, one core cycle each.
 
 use crate::error::{Error, Result};
+use crate::platform::process::tool::quote_for_shell;
 use crate::platform::seccomp::LONGEST;
 use crate::platform::signal;
 use crate::statistic::{Change, Random, change_between, median};
+use std::cell::Cell;
 use std::fmt;
+use std::path::Path;
 use std::time::{Duration, Instant};
 use syscost_analysis::pair::Launch;
 use syscost_analysis::pair::experiment::{Experiment, Plan, Testbed};
@@ -19,6 +22,7 @@ use syscost_analysis::study::sequential::{Stand, case_state};
 use syscost_engine::case::{Claim, Group, Scale};
 use syscost_engine::pair::side::find_case;
 use syscost_engine::record::Verdict;
+use syscost_engine::trial::scratch::{self, Scratch};
 
 /// Corrections of the first guess at a slowdown.
 const CORRECTIONS: usize = 6;
@@ -318,4 +322,38 @@ fn enters_the_kernel(groups: &[Group], id: &str) -> bool {
 fn hash(id: &str) -> u64 {
     id.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// Prepares sides of one binary; each pair of sides has a directory of its own.
+pub struct SlowedSides<'a> {
+    exe: &'a Path,
+    links: Scratch,
+    number: Cell<usize>,
+}
+
+impl<'a> SlowedSides<'a> {
+    /// Sides of this binary.
+    ///
+    /// # Errors
+    /// There is no scratch directory.
+    pub fn new(exe: &'a Path) -> Result<Self> {
+        Ok(Self { exe, links: scratch::make_directory()?, number: Cell::new(0) })
+    }
+
+    /// Describes how both sides are started, under seccomp filters of these numbers of additions if there are any.
+    ///
+    /// # Errors
+    /// As of [`Launch::new`].
+    pub fn prepare_launches(&self, filters: Option<[usize; 2]>) -> Result<[Launch; 2]> {
+        self.number.set(self.number.get() + 1);
+        let directory = self.links.path().join(self.number.get().to_string());
+        let quoted = quote_for_shell(&self.exe.display().to_string());
+        let wrap = |side: usize| {
+            filters.map(|additions| format!("{quoted} burden --additions {} --", additions[side]))
+        };
+        Ok([
+            Launch::new("A", self.exe, wrap(0), &directory)?,
+            Launch::new("B", self.exe, wrap(1), &directory)?,
+        ])
+    }
 }

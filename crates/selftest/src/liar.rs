@@ -4,7 +4,6 @@
 //! hold. [`judge_claims`] executes a case as a run does, only shorter.
 
 pub mod late_copy;
-mod own_case;
 mod roster;
 mod stranger;
 mod twisted;

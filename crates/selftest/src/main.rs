@@ -7,11 +7,7 @@
 mod comparison_trial;
 mod error_rate;
 mod liar;
-mod relink_trial;
-mod seen_again;
 mod selftest;
-mod slowed_sides;
-mod unpaired_sessions;
 
 use clap::Subcommand;
 use std::process::ExitCode;

@@ -6,9 +6,9 @@ mod relinked;
 mod unpaired;
 
 use crate::error::{Error, Result};
+use crate::error_rate::SlowedSides;
 use crate::error_rate::{Outcome, Parameters, reach_verdicts};
 use crate::platform::signal;
-use crate::slowed_sides::SlowedSides;
 use crate::statistic::{Interval, median, proportion_interval};
 use indicatif::ProgressBar;
 use serde_json::{Value, json};

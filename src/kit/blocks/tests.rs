@@ -74,3 +74,27 @@ fn random_order_visits_every_block_once() {
     offsets.sort_unstable();
     assert!(offsets.into_iter().eq((0..256).map(|i| 4096 * i)));
 }
+
+#[test]
+fn a_block_that_no_device_was_charged_with_is_noticed() {
+    let counted = |bytes| {
+        let mut delta = Delta::default();
+        (delta.counted.device_read, delta.counted.device_written) = (bytes, bytes);
+        delta
+    };
+    for judge in [judge_read::<4_096>, judge_written::<4_096>] {
+        assert!(judge(&counted(Some(40_960)), 10).is_ok());
+        assert!(judge(&counted(Some(40_959)), 10).is_err(), "nine in ten, or half of each");
+        assert!(judge(&counted(None), 10).is_err(), "a kernel that does not tell");
+    }
+}
+
+#[test]
+fn each_length_is_claimed_in_full() {
+    for block in [512, 4_096, 65_536, 1_048_576] {
+        let Claim::Counted(judge) = claim_blocks_read(block) else { panic!("another claim") };
+        let mut delta = Delta::default();
+        delta.counted.device_read = Some(2 * block as u64 - 1);
+        assert!(judge(&delta, 2).is_err() && judge(&delta, 1).is_ok(), "{block}");
+    }
+}

@@ -1,4 +1,7 @@
-//! System V semaphores. A set outlives a process that is killed. The kernel keeps which process changed it last, so making
+//! Semaphores: those of System V, and POSIX ones of the C library between threads, which enter the kernel only where a thread
+//! waits.
+//!
+//! A System V set outlives a process that is killed. The kernel keeps which process changed it last, so making
 //! a set first removes those of ours whose process has ended. Containers may share the sets and not the process ids: the key
 //! is random, and a set of a process that is not visible here stays.
 //!
@@ -6,6 +9,7 @@
 //!
 //! * **OWN-SET**: the set was made by this process, or by another process of this crate that has ended.
 //! * **OWN-BUFFER**: the call reads one local structure.
+//! * **PLACED**: the semaphore was initialised at an address that does not change until it is destroyed.
 #![allow(unsafe_code)]
 
 use super::{Channel, ChannelPair};
@@ -15,6 +19,8 @@ use crate::platform::arch::syscall4;
 #[cfg(any(target_arch = "powerpc64", target_arch = "s390x"))]
 use crate::platform::arch::syscall6;
 use crate::platform::plain_file::random_bits;
+use nix::errno::Errno;
+use std::cell::UnsafeCell;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -131,6 +137,65 @@ fn marked_sets(listing: &str) -> Vec<i32> {
         (key >> RANDOM_BITS == MARK).then_some(set)
     });
     sets.collect()
+}
+
+/// sem_post(3) and sem_wait(3).
+pub struct PosixSemaphore(Box<UnsafeCell<libc::sem_t>>);
+
+// SAFETY: PLACED: a semaphore may be used by several threads.
+unsafe impl Send for PosixSemaphore {}
+// SAFETY: PLACED: likewise.
+unsafe impl Sync for PosixSemaphore {}
+
+impl PosixSemaphore {
+    /// A semaphore of this value.
+    ///
+    /// # Errors
+    /// The refusal of `sem_init`.
+    pub fn new(value: u32) -> Result<Self> {
+        // SAFETY: PLACED: plain bytes, for which zero is valid; `sem_init` follows.
+        let semaphore = Self(Box::new(UnsafeCell::new(unsafe { std::mem::zeroed() })));
+        // SAFETY: PLACED.
+        match unsafe { libc::sem_init(semaphore.0.get(), 0, value) } {
+            0 => Ok(semaphore),
+            _ => Err(Error::from_last_errno("sem_init")),
+        }
+    }
+
+    /// A semaphore without a token for each direction.
+    ///
+    /// # Errors
+    /// Those of [`PosixSemaphore::new`].
+    pub fn pair(_: &Path) -> ChannelPair<Self> {
+        Ok([Self::new(0)?, Self::new(0)?])
+    }
+}
+
+impl Channel for PosixSemaphore {
+    #[inline(always)]
+    fn send(&self) -> i64 {
+        // SAFETY: PLACED.
+        kernel_answer(unsafe { libc::sem_post(self.0.get()) })
+    }
+
+    #[inline(always)]
+    fn receive(&self) -> i64 {
+        // SAFETY: PLACED.
+        kernel_answer(unsafe { libc::sem_wait(self.0.get()) })
+    }
+}
+
+/// The library's answer as the kernel gives one: a negative error number or 0.
+#[inline(always)]
+fn kernel_answer(answer: i32) -> i64 {
+    if answer == 0 { 0 } else { -i64::from(Errno::last_raw()) }
+}
+
+impl Drop for PosixSemaphore {
+    fn drop(&mut self) {
+        // SAFETY: PLACED.
+        unsafe { libc::sem_destroy(self.0.get()) };
+    }
 }
 
 #[cfg(test)]

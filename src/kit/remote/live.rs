@@ -3,24 +3,23 @@
 //! # Errors
 //! Every function that makes a subject: the peer does not answer, or refuses the service.
 
-mod peer_answer;
-mod peer_connection;
-mod peer_ping;
-mod peer_round_trip;
-mod peer_stream;
-
-use super::{RoundTrip, Tcp, Udp};
+use super::RoundTrip;
 use crate::case::{Report, Subject};
+use crate::clock::{Clock, Counts, Ticks};
 use crate::error::{Error, Result};
-use crate::kit::alarm::Alarm;
-use crate::kit::placement::partner_time_limit;
-use crate::peer::client::{Client, Given};
-use crate::peer::control_protocol::Counted;
-
-pub(super) use peer_answer::answered;
-pub(super) use peer_connection::connection;
-pub(super) use peer_ping::echoes;
-pub(super) use peer_stream::bandwidth;
+use crate::kit::kernel_call::time_until_refused;
+use crate::kit::placement::{NOT_THE_MESSAGE, partner_time_limit};
+use crate::kit::socket::Transport;
+use crate::kit::socket::connection::{Address, error_from_answer, open_stream_socket};
+use crate::kit::socket::dialogue::Dialogue;
+use crate::kit::socket::endpoint::Blocking;
+use crate::kit::socket::icmp::Ping;
+use crate::kit::socket::transfer::{receive_whole, send_whole};
+use crate::kit::watchdog::Alarm;
+use crate::peer::client::{Client, Given, Way};
+use crate::peer::control_protocol::{Counted, Open, SECRET_BYTES, Service};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::time::Duration;
 
 /// Whether this process was given a peer.
 ///
@@ -38,14 +37,6 @@ fn named_peer() -> std::result::Result<Given, String> {
     })
 }
 
-/// Round trips of one row.
-pub(super) fn round_trip(row: RoundTrip) -> Result<Box<dyn Subject>> {
-    match row.transport {
-        Tcp => peer_round_trip::stream_round_trips(row.bytes, row.timed),
-        Udp => peer_round_trip::datagram_round_trips(row.bytes, row.timed),
-    }
-}
-
 /// A connection to a peer that serves one thing, and what the peer had counted when it was last asked.
 struct Session {
     client: Client,
@@ -54,12 +45,25 @@ struct Session {
 }
 
 impl Session {
-    fn call_peer() -> Result<Client> {
-        Client::connect(&named_peer().map_err(Error::Missing)?)
+    /// Calls the peer. `open` asks it for what `time` needs, which is a batch of iterations.
+    fn subject<T: 'static>(
+        open: impl FnOnce(&mut Client) -> Result<T>,
+        time: impl FnMut(&mut T, &mut Self, u64, &Clock) -> Result<Ticks> + 'static,
+    ) -> Result<Box<dyn Subject>> {
+        let mut client = Client::connect(&named_peer().map_err(Error::Missing)?)?;
+        let opened = open(&mut client)?;
+        let session = Self { client, counted: Counted::default(), alarm: Alarm::new()? };
+        Ok(Box::new(Served { session, opened, time }))
     }
 
-    fn new(client: Client) -> Result<Self> {
-        Ok(Self { client, counted: Counted::default(), alarm: Alarm::new()? })
+    /// Runs `f`, which waits for the peer in each of `iterations`. An answer of the kernel that is an error ends the case.
+    fn within_limit<T>(
+        &mut self,
+        iterations: u64,
+        f: impl FnOnce() -> std::result::Result<T, i64>,
+    ) -> Result<T> {
+        let ended = self.alarm.run_with_limit(partner_time_limit(iterations), f);
+        ended.map_err(|answer| explain_refusal(&mut self.client, answer, iterations))
     }
 
     /// Compares messages and bytes sent since the last call with the peer's count.
@@ -81,10 +85,6 @@ impl Session {
         }
     }
 
-    fn explain_refusal(&mut self, answer: i64, iterations: u64) -> Error {
-        explain_refusal(&mut self.client, answer, iterations)
-    }
-
     /// The way to the peer, also in words.
     fn report(&self) -> Report {
         let wire = self.client.wire().clone();
@@ -93,6 +93,23 @@ impl Session {
             wire: Some(wire),
             ..Report::default()
         }
+    }
+}
+
+/// What the peer serves, and a batch of it.
+struct Served<T, F> {
+    session: Session,
+    opened: T,
+    time: F,
+}
+
+impl<T, F: FnMut(&mut T, &mut Session, u64, &Clock) -> Result<Ticks>> Subject for Served<T, F> {
+    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+        (self.time)(&mut self.opened, &mut self.session, iterations, clock)
+    }
+
+    fn report(&self) -> Report {
+        self.session.report()
     }
 }
 
@@ -108,4 +125,235 @@ fn explain_refusal(client: &mut Client, answer: i64, iterations: u64) -> Error {
         _ => nix::errno::Errno::from_raw(errno).desc().into(),
     };
     client.connection_error(&happened)
+}
+
+/// 0, or the negative error number of a call as an error.
+fn unrefused(answer: i64) -> std::result::Result<(), i64> {
+    if answer < 0 { Err(answer) } else { Ok(()) }
+}
+
+/// Round trips of one row, by a stream or by datagrams, each of which begins with the secret.
+pub(super) fn round_trip(row: RoundTrip) -> Result<Box<dyn Subject>> {
+    let bytes = row.bytes;
+    if row.transport == Transport::Tcp {
+        return Session::subject(
+            |client| {
+                let stream =
+                    client.open_streams(Open { service: Service::Echo, bytes, streams: 1 })?.remove(0);
+                Ok(Dialogue::new(Blocking::new(OwnedFd::from(stream))?, bytes as usize, &[]))
+            },
+            move |dialogue, session, n, clock| time_round_trips(row, dialogue, session, n, clock),
+        );
+    }
+    Session::subject(
+        |client| {
+            let (socket, way) =
+                client.open_datagrams(Open { service: Service::DatagramEcho, bytes, streams: 1 })?;
+            let endpoint = Blocking::new(OwnedFd::from(socket))?;
+            Ok(Dialogue::<_, SECRET_BYTES>::new(endpoint, bytes as usize, &way.secret))
+        },
+        move |dialogue, session, n, clock| time_round_trips(row, dialogue, session, n, clock),
+    )
+}
+
+fn time_round_trips<const AT: usize>(
+    row: RoundTrip,
+    dialogue: &mut Dialogue<Blocking, AT>,
+    session: &mut Session,
+    iterations: u64,
+    clock: &Clock,
+) -> Result<Ticks> {
+    let mut lost = false;
+    let ended = session.within_limit(iterations, || {
+        let ended = dialogue.time_round_trips(iterations, row.timed, clock);
+        lost = ended == Err(-i64::from(libc::EINTR)) && row.transport == Transport::Udp;
+        ended
+    });
+    match ended {
+        Ok(ticks) => session.verify_count(iterations, iterations * u64::from(row.bytes)).map(|()| ticks),
+        Err(error) if lost => Err(Error::Disturbed(format!("{error}; or a datagram was lost on the way"))),
+        Err(error) => Err(error),
+    }
+}
+
+/// Messages of `bytes`, which the peer answers with one byte: the number of the message, modulo 256.
+pub(super) fn answered(bytes: u32) -> Result<Box<dyn Subject>> {
+    let (message, mut number) = (vec![0x55; bytes as usize], 0);
+    Session::subject(
+        |client| Ok(client.open_streams(Open { service: Service::Reply, bytes, streams: 1 })?.remove(0)),
+        move |stream, session, iterations, clock| {
+            let end = stream.as_raw_fd();
+            let timed = || {
+                let once = || exchange_and_check(end, &message, &mut number);
+                let (ticks, refused) = time_until_refused(iterations, clock, once);
+                unrefused(refused).map(|()| ticks)
+            };
+            let ticks = session.within_limit(iterations, timed)?;
+            session.verify_count(iterations, iterations * message.len() as u64).map(|()| ticks)
+        },
+    )
+}
+
+/// One message and its answer. Returns 0 or a negative error number. Allocates nothing.
+#[inline(always)]
+fn exchange_and_check(end: RawFd, message: &[u8], number: &mut u8) -> i64 {
+    *number = number.wrapping_add(1);
+    let mut answer = [0];
+    match send_whole(end, message).min(receive_whole(end, &mut answer)) {
+        refused if refused < 0 => refused,
+        _ if answer == [*number] => 0,
+        _ => NOT_THE_MESSAGE,
+    }
+}
+
+/// Echoes of `bytes` by the peer's kernel: the same as `ping`, without a process at the far end.
+///
+/// # Errors
+/// The peer does not answer; no socket for ICMP is allowed.
+pub(super) fn echoes(bytes: usize) -> Result<Box<dyn Subject>> {
+    Session::subject(
+        |client| Ping::new(client.address(), bytes),
+        move |ping, session, iterations, clock| {
+            let Session { client, alarm, .. } = session;
+            let check = |_: &mut Ping, answer| match answer {
+                received if received == bytes as i64 => Ok(Counts::Yes),
+                interrupted if interrupted == -i64::from(libc::EINTR) => {
+                    let what = "its kernel has not answered an echo: it may be set to ignore them, or a firewall is between";
+                    Err(Error::peer(client.name(), what))
+                }
+                refused => Err(explain_refusal(
+                    client,
+                    if refused < 0 { refused } else { NOT_THE_MESSAGE },
+                    iterations,
+                )),
+            };
+            alarm.run_with_limit(partner_time_limit(iterations), || {
+                clock.time_each(iterations, ping, |_| Ok(()), |ping| ping.echo_once(), check)
+            })
+        },
+    )
+}
+
+/// Connections that the peer accepts one after another, of which connect(2) is timed, or close(2) where `closes`.
+pub(super) fn connection(closes: bool) -> Result<Box<dyn Subject>> {
+    Session::subject(
+        |client| {
+            let way = client.open_service(Open { service: Service::Greeter, bytes: 0, streams: 1 })?;
+            client.wait_until_ready()?;
+            Ok((Address::from_socket_addr(way.address), way))
+        },
+        move |(address, way), session, iterations, clock| {
+            let mut sum = Ticks(0);
+            let ended = session.within_limit(iterations, || {
+                let ended = (0..iterations).try_for_each(|_| {
+                    sum += time_connection(closes, address, way, clock)?;
+                    Ok(())
+                });
+                match ended {
+                    Err(answer) if answer == -i64::from(libc::EADDRNOTAVAIL) => {
+                        Ok(Err(error_from_answer("connect to the peer", answer)))
+                    }
+                    ended => ended.map(Ok),
+                }
+            });
+            ended??;
+            session.verify_count(iterations, iterations * SECRET_BYTES as u64).map(|()| sum)
+        },
+    )
+}
+
+/// One connection from socket(2) to close(2), of which one call is timed; or the negative error number.
+fn time_connection(
+    closes: bool,
+    address: &Address,
+    way: &Way,
+    clock: &Clock,
+) -> std::result::Result<Ticks, i64> {
+    let end = open_stream_socket(address)?;
+    let mut answer = 0;
+    if closes {
+        unrefused(end.connect(address))?;
+        unrefused(exchange_greeting(end.raw_descriptor(), &way.secret))?;
+        let closed = clock.time(|| answer = end.close());
+        return unrefused(answer).map(|()| closed);
+    }
+    let connected = clock.time(|| answer = end.connect(address));
+    unrefused(answer)?;
+    unrefused(exchange_greeting(end.raw_descriptor(), &way.secret))?;
+    // Where close(2) is not timed it leaves no port in TIME_WAIT.
+    unrefused(end.reset_on_close().min(end.close()))?;
+    Ok(connected)
+}
+
+/// Sends the secret and waits for the greeting. Returns 0 or a negative error number.
+fn exchange_greeting(end: RawFd, secret: &[u8; SECRET_BYTES]) -> i64 {
+    let mut greeting = [0];
+    match send_whole(end, secret).min(receive_whole(end, &mut greeting)) {
+        answer if answer < 0 => answer,
+        _ if greeting == [1] => 0,
+        _ => NOT_THE_MESSAGE,
+    }
+}
+
+/// Messages of `bytes`, `each` of them an iteration by every stream, which the peer receives and counts.
+pub(super) fn bandwidth(streams: u32, each: usize, bytes: usize) -> Result<Box<dyn Subject>> {
+    let message: Vec<_> = (0..bytes).map(|at| at as u8).collect();
+    Session::subject(
+        |client| client.open_streams(Open { service: Service::Sink, bytes: 0, streams }),
+        move |streams, session, iterations, clock| {
+            let ends: Vec<_> = streams.iter().map(AsRawFd::as_raw_fd).collect();
+            let messages = iterations * each as u64;
+            let by_each = messages * message.len() as u64;
+            let all = by_each * ends.len() as u64;
+            let mut received = 0;
+            // A slow network may take seconds: at least a megabyte a second is expected.
+            let limit = partner_time_limit(iterations) + Duration::from_micros(all);
+            let ticks = session.alarm.run_with_limit(limit, || {
+                received = announce_bytes(&ends, by_each);
+                if received < 0 {
+                    Ticks(0)
+                } else {
+                    clock.time(|| received = send_and_count(&ends, &message, messages))
+                }
+            });
+            if received < 0 {
+                return Err(explain_refusal(&mut session.client, received, iterations));
+            }
+            if received as u64 != all {
+                let what = format!(
+                    "it was sent {all} bytes and says that {received} came: it lies, or they were lost"
+                );
+                return Err(Error::peer(session.client.name(), what));
+            }
+            session.verify_count(ends.len() as u64, all).map(|()| ticks)
+        },
+    )
+}
+
+/// Sends `n` messages by each end in turn, then waits for the peer's counts. Returns the bytes that it received by all
+/// ends, or a negative error number.
+#[inline(always)]
+fn send_and_count(ends: &[RawFd], message: &[u8], n: u64) -> i64 {
+    for _ in 0..n {
+        for &end in ends {
+            let sent = send_whole(end, message);
+            if sent < 0 {
+                return sent;
+            }
+        }
+    }
+    let mut sum = 0;
+    for &end in ends {
+        let mut count = [0; 8];
+        match receive_whole(end, &mut count) {
+            refused if refused < 0 => return refused,
+            _ => sum += i64::from_le_bytes(count).clamp(0, i64::MAX >> 8),
+        }
+    }
+    sum
+}
+
+/// Tells the peer by each end how many bytes will follow.
+fn announce_bytes(ends: &[RawFd], bytes: u64) -> i64 {
+    ends.iter().map(|&end| send_whole(end, &bytes.to_le_bytes())).min().unwrap_or(0)
 }

@@ -9,12 +9,12 @@
 //!   value that holds it.
 #![allow(unsafe_code)]
 
-use super::{set_option, socket_error};
+use super::{own_and_peer_addresses, set_option, socket_error};
 use crate::error::{Error, Result};
 use crate::platform::arch::{syscall1, syscall4};
 use nix::errno::Errno;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
 /// An address in the kernel's form.
 #[derive(Clone, Copy)]
@@ -70,34 +70,14 @@ impl Address {
         address
     }
 
-    /// The IPv4 address and port, if it is one.
-    pub fn ipv4_socket_addr(&self) -> Option<SocketAddr> {
-        if i32::from(self.storage.ss_family) != libc::AF_INET {
-            return None;
-        }
-        // SAFETY: OWN-BUFFER: the family says what the storage holds.
-        let address = unsafe { (&raw const self.storage).cast::<libc::sockaddr_in>().read() };
-        let ip = Ipv4Addr::from(u32::from_be(address.sin_addr.s_addr));
-        Some(SocketAddrV4::new(ip, u16::from_be(address.sin_port)).into())
-    }
-
     fn pointer(&self) -> usize {
         &raw const self.storage as usize
     }
 }
 
-/// An end of a connection, as seen from one of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// This end.
-    Own,
-    /// The other end.
-    Other,
-}
-
 /// A socket that is or will be one end of a connection. Dropping it closes the socket.
 #[derive(Debug)]
-pub struct End(RawFd);
+pub struct End(OwnedFd);
 
 /// A stream socket of the family of this address.
 ///
@@ -124,7 +104,8 @@ pub fn accept(listener: RawFd) -> std::result::Result<End, i64> {
 
 #[inline(always)]
 fn end_from_answer(answer: i64) -> std::result::Result<End, i64> {
-    if answer < 0 { Err(answer) } else { Ok(End(answer as RawFd)) }
+    // SAFETY: OWN-DESCRIPTOR.
+    if answer < 0 { Err(answer) } else { Ok(End(unsafe { OwnedFd::from_raw_fd(answer as RawFd) })) }
 }
 
 impl End {
@@ -132,19 +113,21 @@ impl End {
     #[inline(always)]
     pub fn connect(&self, to: &Address) -> i64 {
         // SAFETY: OWN-BUFFER.
-        unsafe { syscall4(libc::SYS_connect, self.0 as usize, to.pointer(), to.length as usize, 0) }
+        unsafe {
+            syscall4(libc::SYS_connect, self.raw_descriptor() as usize, to.pointer(), to.length as usize, 0)
+        }
     }
 
     /// The descriptor.
+    #[inline(always)]
     pub fn raw_descriptor(&self) -> RawFd {
-        self.0
+        self.0.as_raw_fd()
     }
 
     /// close(2), with its result.
     #[inline(always)]
     pub fn close(self) -> i64 {
-        let number = self.0;
-        std::mem::forget(self);
+        let number = self.0.into_raw_fd();
         // SAFETY: OWN-DESCRIPTOR.
         unsafe { syscall1(libc::SYS_close, number as usize) }
     }
@@ -155,27 +138,27 @@ impl End {
         let linger = libc::linger { l_onoff: 1, l_linger: 0 };
         let (at, length) = ((&raw const linger).cast(), size_of::<libc::linger>() as u32);
         // SAFETY: OWN-BUFFER: a local variable is read.
-        let answer = unsafe { libc::setsockopt(self.0, libc::SOL_SOCKET, libc::SO_LINGER, at, length) };
+        let answer =
+            unsafe { libc::setsockopt(self.raw_descriptor(), libc::SOL_SOCKET, libc::SO_LINGER, at, length) };
         if answer == 0 { 0 } else { -i64::from(Errno::last_raw()) }
     }
 
     /// Binds this end to an address; the port is chosen when it connects.
     pub fn bind_to(&self, ip: Ipv4Addr) -> i64 {
         const IP_BIND_ADDRESS_NO_PORT: i32 = 24;
-        if let Err(errno) = set_option(self.0, libc::IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1) {
+        if let Err(errno) = set_option(self.raw_descriptor(), libc::IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1) {
             return -i64::from(errno as i32);
         }
         let from = Address::ipv4(ip, 0);
         // SAFETY: OWN-BUFFER.
-        unsafe { syscall4(libc::SYS_bind, self.0 as usize, from.pointer(), from.length as usize, 0) }
+        unsafe {
+            syscall4(libc::SYS_bind, self.raw_descriptor() as usize, from.pointer(), from.length as usize, 0)
+        }
     }
 
-    /// The address of one side of its connection.
-    ///
-    /// # Errors
-    /// The kernel refuses the call: there is no connection.
-    pub fn address_of_side(&self, side: Side) -> Result<Address> {
-        query_address(self.0, side)
+    /// The addresses of an IPv4 end: its own and the other end's.
+    pub fn own_and_peer_addresses(&self) -> Option<[SocketAddr; 2]> {
+        own_and_peer_addresses(&self.0)
     }
 
     /// The process at the other end of a Unix connection, by the kernel (`SO_PEERCRED`, unix(7)): for an accepted end
@@ -186,8 +169,9 @@ impl End {
         let mut length = size_of::<libc::ucred>() as u32;
         let at = (&raw mut who).cast();
         // SAFETY: OWN-BUFFER.
-        let answer =
-            unsafe { libc::getsockopt(self.0, libc::SOL_SOCKET, libc::SO_PEERCRED, at, &raw mut length) };
+        let answer = unsafe {
+            libc::getsockopt(self.raw_descriptor(), libc::SOL_SOCKET, libc::SO_PEERCRED, at, &raw mut length)
+        };
         if answer == 0 { u32::try_from(who.pid).ok() } else { None }
     }
 
@@ -199,26 +183,19 @@ impl End {
         let mut length = size_of::<libc::tcp_info>() as u32;
         let at = (&raw mut info).cast();
         // SAFETY: OWN-BUFFER.
-        let answer =
-            unsafe { libc::getsockopt(self.0, libc::IPPROTO_TCP, libc::TCP_INFO, at, &raw mut length) };
+        let answer = unsafe {
+            libc::getsockopt(self.raw_descriptor(), libc::IPPROTO_TCP, libc::TCP_INFO, at, &raw mut length)
+        };
         answer == 0 && info.tcpi_state == ESTABLISHED
     }
 }
 
-impl Drop for End {
-    fn drop(&mut self) {
-        // SAFETY: OWN-DESCRIPTOR.
-        unsafe { libc::close(self.0) };
-    }
-}
-
-fn query_address(end: RawFd, side: Side) -> Result<Address> {
+fn query_own_address(end: &End) -> Result<Address> {
     let mut address = Address::empty();
     let at = (&raw mut address.storage).cast();
-    let ask = if side == Side::Own { libc::getsockname } else { libc::getpeername };
     // SAFETY: OWN-BUFFER.
-    let answer = unsafe { ask(end, at, &raw mut address.length) };
-    if answer == 0 { Ok(address) } else { Err(Error::from_last_errno("getsockname or getpeername")) }
+    let answer = unsafe { libc::getsockname(end.raw_descriptor(), at, &raw mut address.length) };
+    if answer == 0 { Ok(address) } else { Err(Error::from_last_errno("getsockname")) }
 }
 
 /// One socket that listens on an address, or several that share it by `SO_REUSEPORT`.
@@ -276,7 +253,8 @@ impl Listeners {
     /// # Errors
     /// The kernel refuses the call.
     pub fn find_waiting(&self) -> Result<Option<RawFd>> {
-        let entry = |socket: &End| libc::pollfd { fd: socket.0, events: libc::POLLIN, revents: 0 };
+        let entry =
+            |socket: &End| libc::pollfd { fd: socket.raw_descriptor(), events: libc::POLLIN, revents: 0 };
         let mut asked: Vec<_> = self.sockets.iter().map(entry).collect();
         // SAFETY: OWN-BUFFER: the vector has this many elements.
         if unsafe { libc::poll(asked.as_mut_ptr(), asked.len() as libc::nfds_t, 0) } < 0 {
@@ -289,7 +267,7 @@ impl Listeners {
 fn open_listener(at: &Address, queue: u32, shares: bool) -> Result<(End, Address)> {
     let raised = |call: &str| socket_error(call, std::io::Error::last_os_error());
     let made = open_stream_socket(at).map_err(|answer| error_from_answer("socket", answer))?;
-    let end = made.0;
+    let end = made.raw_descriptor();
     if shares {
         set_option(end, libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)
             .map_err(|e| Error::from_case_errno("setsockopt SO_REUSEPORT", e))?;
@@ -302,7 +280,7 @@ fn open_listener(at: &Address, queue: u32, shares: bool) -> Result<(End, Address
     if unsafe { libc::listen(end, queue as i32) } != 0 {
         return Err(raised("listen"));
     }
-    let address = made.address_of_side(Side::Own)?;
+    let address = query_own_address(&made)?;
     Ok((made, address))
 }
 

@@ -1,11 +1,11 @@
-//! The measuring end of a round trip: numbered messages, each of which the other end sends back.
+//! Both ends of a round trip: the measuring one sends numbered messages, the far one sends its process id and then every
+//! message back.
 
 use super::endpoint::Endpoint;
 use crate::clock::{Clock, Ticks};
+use crate::kit::placement::NOT_THE_MESSAGE;
 use crate::platform::time::monotonic_raw_ns;
-
-/// The answer for a reply that is not the message.
-pub const NOT_THE_MESSAGE: i64 = -(libc::EBADMSG as i64);
+use std::mem::swap;
 
 /// What a bracket of the clock holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,5 +140,38 @@ fn numbers_match(message: &[u8], reply: &[u8]) -> bool {
     match (message.first_chunk::<8>(), reply.first_chunk::<8>()) {
         (Some(sent), Some(received)) => sent == received,
         _ => message == reply,
+    }
+}
+
+/// Length of the greeting: the id of the process that answers.
+pub const GREETING_BYTES: usize = 4;
+
+/// The answering end. Its two buffers alternate: one is sent while the other receives the next message.
+pub struct Echo<E> {
+    endpoint: E,
+    received: Vec<u8>,
+    next: Vec<u8>,
+    greeted: bool,
+}
+
+impl<E: Endpoint> Echo<E> {
+    /// For messages of `bytes`. Allocates here and never later.
+    pub fn new(endpoint: E, bytes: usize) -> Self {
+        Self { endpoint, received: vec![0; bytes], next: vec![0; bytes], greeted: false }
+    }
+
+    /// Answers one message and waits for the next. The first call sends the greeting. Returns bytes or a negative error
+    /// number.
+    #[inline(always)]
+    pub fn answer_message(&mut self) -> i64 {
+        if !self.greeted {
+            self.greeted = true;
+            let number = std::process::id().to_ne_bytes();
+            let greeted = self.endpoint.send(&number);
+            return if greeted < 0 { greeted } else { self.endpoint.receive(&mut self.received) };
+        }
+        let answer = self.endpoint.exchange(&self.received, &mut self.next);
+        swap(&mut self.received, &mut self.next);
+        answer
     }
 }

@@ -10,7 +10,7 @@
 use super::endpoint::Endpoint;
 use super::raw_descriptor;
 use crate::error::Result;
-use crate::kit::io_uring_refusal::io_uring_refusal;
+use crate::kit::kernel_call::io_uring_refusal;
 use io_uring::types::{CancelBuilder, Fd};
 use io_uring::{IoUring, opcode, squeue};
 use std::os::fd::OwnedFd;
@@ -145,8 +145,8 @@ fn cancel_running(ring: &mut IoUring, mut running: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kit::alarm::Alarm;
     use crate::kit::socket::Transport;
+    use crate::kit::watchdog::Alarm;
     use std::time::Duration;
 
     #[test]
@@ -179,7 +179,7 @@ mod tests {
         }
         let [near, far] = Transport::UnixStream.connected_pair().expect("connected");
         let (mut near, mut reply) = (IoRing::new(near).expect("made"), [0; 8]);
-        let alarm = Alarm::new().expect("an alarm");
+        let mut alarm = Alarm::new().expect("an alarm");
         let answer = alarm.run_with_limit(Duration::from_millis(20), || near.exchange(&[1; 8], &mut reply));
         assert_eq!(answer, -i64::from(libc::EINTR));
         crate::kit::socket::transfer::send(raw_descriptor(&far), &[9; 8], 0);

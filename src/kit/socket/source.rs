@@ -21,62 +21,42 @@ use std::path::Path;
 
 /// The sending end of messages of one length. Calls return bytes or negative error numbers.
 pub trait Source {
-    /// Sends one whole message.
-    fn send_message(&mut self) -> i64;
-    /// Waits until the kernel no longer uses the messages that were sent.
-    fn wait_until_released(&mut self) -> i64 {
+    /// Sends one whole message by this end.
+    fn send_message(&mut self, end: RawFd) -> i64;
+    /// Waits until the kernel no longer uses the messages that were sent by it.
+    fn wait_until_released(&mut self, _: RawFd) -> i64 {
         0
     }
     /// A sentence for the evidence, if there is one.
     fn evidence_sentence(&self) -> Option<String> {
         None
     }
-    /// The descriptor that sends them.
-    fn raw_descriptor(&self) -> RawFd;
 }
 
 /// From a buffer, by sendto(2).
-pub struct Sent {
-    end: OwnedFd,
-    message: Vec<u8>,
-}
+pub struct Sent(Vec<u8>);
 
 impl Sent {
-    /// Messages of `bytes` by this end.
-    pub fn new(end: OwnedFd, bytes: usize) -> Self {
-        Self { end, message: vec![1; bytes] }
+    /// Messages of `bytes`.
+    pub fn new(bytes: usize) -> Self {
+        Self(vec![1; bytes])
     }
 }
 
 impl Source for Sent {
     #[inline(always)]
-    fn send_message(&mut self) -> i64 {
-        send_whole(raw_descriptor(&self.end), &self.message)
-    }
-
-    fn raw_descriptor(&self) -> RawFd {
-        raw_descriptor(&self.end)
+    fn send_message(&mut self, end: RawFd) -> i64 {
+        send_whole(end, &self.0)
     }
 }
 
 /// From a buffer, by write(2), into a pipe.
-pub struct Written(Sent);
-
-impl Written {
-    /// Messages of `bytes` by this end.
-    pub fn new(end: OwnedFd, bytes: usize) -> Self {
-        Self(Sent::new(end, bytes))
-    }
-}
+pub struct Written(pub Sent);
 
 impl Source for Written {
     #[inline(always)]
-    fn send_message(&mut self) -> i64 {
-        move_whole(self.0.message.len(), |from| write(raw_descriptor(&self.0.end), &self.0.message[from..]))
-    }
-
-    fn raw_descriptor(&self) -> RawFd {
-        raw_descriptor(&self.0.end)
+    fn send_message(&mut self, end: RawFd) -> i64 {
+        move_whole(self.0.0.len(), |from| write(end, &self.0.0[from..]))
     }
 }
 
@@ -104,40 +84,34 @@ fn cached_file(directory: &Path, bytes: usize) -> Result<File> {
 
 /// From a file in the page cache, by sendfile(2).
 pub struct FromFile {
-    end: OwnedFd,
     file: File,
     bytes: usize,
 }
 
 impl FromFile {
-    /// Messages of `bytes` by this end; the file is made in this directory.
+    /// Messages of `bytes`; the file is made in this directory.
     ///
     /// # Errors
     /// The file cannot be made.
-    pub fn new(end: OwnedFd, bytes: usize, directory: &Path) -> Result<Self> {
-        Ok(Self { end, file: cached_file(directory, bytes)?, bytes })
+    pub fn new(bytes: usize, directory: &Path) -> Result<Self> {
+        Ok(Self { file: cached_file(directory, bytes)?, bytes })
     }
 }
 
 impl Source for FromFile {
     #[inline(always)]
-    fn send_message(&mut self) -> i64 {
-        let (end, file) = (raw_descriptor(&self.end) as usize, self.file.as_raw_fd() as usize);
+    fn send_message(&mut self, end: RawFd) -> i64 {
+        let (end, file) = (end as usize, self.file.as_raw_fd() as usize);
         move_whole(self.bytes, |from| {
             let mut at = from as i64;
             // SAFETY: OWN-BUFFER: the offset is a local variable.
             unsafe { syscall4(libc::SYS_sendfile, end, file, &raw mut at as usize, self.bytes - from) }
         })
     }
-
-    fn raw_descriptor(&self) -> RawFd {
-        raw_descriptor(&self.end)
-    }
 }
 
 /// From a file in the page cache through a pipe, by splice(2).
 pub struct Spliced {
-    end: OwnedFd,
     file: File,
     pipe: [OwnedFd; 2],
     bytes: usize,
@@ -145,33 +119,28 @@ pub struct Spliced {
 }
 
 impl Spliced {
-    /// Messages of `bytes` by this end; the file is made in this directory. The pipe is as large as is allowed without
+    /// Messages of `bytes`; the file is made in this directory. The pipe is as large as is allowed without
     /// privilege.
     ///
     /// # Errors
     /// The file or the pipe cannot be made.
-    pub fn new(end: OwnedFd, bytes: usize, directory: &Path) -> Result<Self> {
+    pub fn new(bytes: usize, directory: &Path) -> Result<Self> {
         const LARGEST: i32 = 1 << 20;
         let (read, write) = nix::unistd::pipe().map_err(|e| socket_error("pipe2", e.into()))?;
         // A pipe that may not grow keeps its size.
         let _ = fcntl(&write, FcntlArg::F_SETPIPE_SZ(LARGEST));
         let capacity =
             fcntl(&write, FcntlArg::F_GETPIPE_SZ).map_err(|e| Error::from_errno("fcntl F_GETPIPE_SZ", e))?;
-        Ok(Self {
-            end,
-            file: cached_file(directory, bytes)?,
-            pipe: [read, write],
-            bytes,
-            capacity: capacity as usize,
-        })
+        let (file, pipe) = (cached_file(directory, bytes)?, [read, write]);
+        Ok(Self { file, pipe, bytes, capacity: capacity as usize })
     }
 }
 
 impl Source for Spliced {
     #[inline(always)]
-    fn send_message(&mut self) -> i64 {
+    fn send_message(&mut self, end: RawFd) -> i64 {
         let [read, write] = self.pipe.each_ref().map(raw_descriptor);
-        let (end, file) = (raw_descriptor(&self.end), self.file.as_raw_fd());
+        let file = self.file.as_raw_fd();
         move_whole(self.bytes, |from| {
             let more = (self.bytes - from).min(self.capacity);
             let filled = splice(file, Some(from as i64), write, more);
@@ -181,10 +150,6 @@ impl Source for Spliced {
                 move_whole(filled as usize, |gone| splice(read, None, end, filled as usize - gone))
             }
         })
-    }
-
-    fn raw_descriptor(&self) -> RawFd {
-        raw_descriptor(&self.end)
     }
 }
 
@@ -199,7 +164,6 @@ fn splice(from: RawFd, at: Option<i64>, to: RawFd, bytes: usize) -> i64 {
 
 /// From a buffer that the kernel reads in place, by `MSG_ZEROCOPY`.
 pub struct ZeroCopy {
-    end: OwnedFd,
     message: Vec<u8>,
     /// Calls that sent data, and those of them for which the notification has come.
     sent: u64,
@@ -215,17 +179,17 @@ impl ZeroCopy {
     ///
     /// # Errors
     /// [`Error::Missing`] where the kernel does not have it.
-    pub fn new(end: OwnedFd, bytes: usize) -> Result<Self> {
-        set_option(raw_descriptor(&end), libc::SOL_SOCKET, libc::SO_ZEROCOPY, 1).map_err(|errno| {
+    pub fn new(end: &OwnedFd, bytes: usize) -> Result<Self> {
+        set_option(raw_descriptor(end), libc::SOL_SOCKET, libc::SO_ZEROCOPY, 1).map_err(|errno| {
             Error::Missing(format!("SO_ZEROCOPY: {}: it needs TCP and Linux 4.14", errno.desc()))
         })?;
-        Ok(Self { end, message: vec![1; bytes], sent: 0, done: 0, copied: false })
+        Ok(Self { message: vec![1; bytes], sent: 0, done: 0, copied: false })
     }
 
     /// Reads the notifications that have come, from the socket's error queue. Only poll(2) can wait for them.
-    fn read_notifications(&mut self) -> i64 {
+    fn read_notifications(&mut self, end: RawFd) -> i64 {
         loop {
-            match read_notification(raw_descriptor(&self.end)) {
+            match read_notification(end) {
                 Ok(Some((calls, copied))) => {
                     self.done += calls;
                     self.copied |= copied;
@@ -236,32 +200,35 @@ impl ZeroCopy {
         }
     }
 
-    fn wait_for_notification(&mut self) -> i64 {
-        let mut asked = libc::pollfd { fd: raw_descriptor(&self.end), events: 0, revents: 0 };
+    fn wait_for_notification(&mut self, end: RawFd) -> i64 {
+        let mut asked = libc::pollfd { fd: end, events: 0, revents: 0 };
         // SAFETY: OWN-BUFFER: one element. POLLERR is always reported.
         if unsafe { libc::poll(&raw mut asked, 1, -1) } < 0 {
             return -i64::from(nix::errno::Errno::last_raw());
         }
-        if asked.revents & libc::POLLHUP != 0 { -i64::from(libc::EPIPE) } else { self.read_notifications() }
+        if asked.revents & libc::POLLHUP != 0 {
+            -i64::from(libc::EPIPE)
+        } else {
+            self.read_notifications(end)
+        }
     }
 }
 
 impl Source for ZeroCopy {
-    fn send_message(&mut self) -> i64 {
+    fn send_message(&mut self, end: RawFd) -> i64 {
         const FULL: i64 = -(libc::ENOBUFS as i64);
-        let end = raw_descriptor(&self.end);
         let mut moved = 0;
         while moved < self.message.len() {
             // Outstanding notifications are charged to the socket's option memory.
             if self.sent - self.done >= UNANSWERED {
-                let answer = self.read_notifications();
+                let answer = self.read_notifications(end);
                 if answer < 0 {
                     return answer;
                 }
             }
             match send(end, &self.message[moved..], libc::MSG_ZEROCOPY) {
                 FULL if self.sent > self.done => {
-                    let answer = self.wait_for_notification();
+                    let answer = self.wait_for_notification(end);
                     if answer < 0 {
                         return answer;
                     }
@@ -276,10 +243,10 @@ impl Source for ZeroCopy {
         moved as i64
     }
 
-    fn wait_until_released(&mut self) -> i64 {
-        let mut answer = self.read_notifications();
+    fn wait_until_released(&mut self, end: RawFd) -> i64 {
+        let mut answer = self.read_notifications(end);
         while answer >= 0 && self.done < self.sent {
-            answer = self.wait_for_notification();
+            answer = self.wait_for_notification(end);
         }
         answer
     }
@@ -291,10 +258,6 @@ impl Source for ZeroCopy {
             "none was copied"
         };
         Some(format!("{} calls with MSG_ZEROCOPY, all answered: {went}", self.done))
-    }
-
-    fn raw_descriptor(&self) -> RawFd {
-        raw_descriptor(&self.end)
     }
 }
 
@@ -345,18 +308,18 @@ mod tests {
     const BYTES: usize = 200_000;
 
     /// Another thread receives, since more is sent than the buffers hold.
-    fn arrives(make: impl Fn(OwnedFd) -> Box<dyn Source>) -> Option<String> {
+    fn arrives(make: impl Fn(&OwnedFd) -> Box<dyn Source>) -> Option<String> {
         let [near, far] = Transport::Tcp.connected_pair().expect("connected");
         let receiving = std::thread::spawn(move || {
             let mut received = vec![0; 3 * BYTES];
             let count = receive_whole(raw_descriptor(&far), &mut received);
             (count, received.iter().all(|byte| *byte == 1))
         });
-        let mut source = make(near);
+        let (mut source, end) = (make(&near), raw_descriptor(&near));
         for _ in 0..3 {
-            assert_eq!(source.send_message(), BYTES as i64);
+            assert_eq!(source.send_message(end), BYTES as i64);
         }
-        assert_eq!(source.wait_until_released(), 0);
+        assert_eq!(source.wait_until_released(end), 0);
         assert_eq!(receiving.join().expect("no panic"), (3 * BYTES as i64, true));
         source.evidence_sentence()
     }
@@ -365,9 +328,9 @@ mod tests {
     fn every_source_delivers_its_messages() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path();
-        arrives(|end| Box::new(Sent::new(end, BYTES)));
-        arrives(|end| Box::new(FromFile::new(end, BYTES, path).expect("made")));
-        arrives(|end| Box::new(Spliced::new(end, BYTES, path).expect("made")));
+        arrives(|_| Box::new(Sent::new(BYTES)));
+        arrives(|_| Box::new(FromFile::new(BYTES, path).expect("made")));
+        arrives(|_| Box::new(Spliced::new(BYTES, path).expect("made")));
         let remark = arrives(|end| Box::new(ZeroCopy::new(end, BYTES).expect("made")));
         assert!(remark.expect("said").contains("all answered"));
     }
@@ -376,7 +339,7 @@ mod tests {
     fn what_is_written_into_a_pipe_can_be_read() {
         let (out, end) = nix::unistd::pipe().expect("a pipe");
         let mut received = [0; 100];
-        assert_eq!(Written::new(end, 100).send_message(), 100);
+        assert_eq!(Written(Sent::new(100)).send_message(raw_descriptor(&end)), 100);
         assert_eq!((read(raw_descriptor(&out), &mut received), received), (100, [1; 100]));
     }
 }

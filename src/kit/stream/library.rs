@@ -1,4 +1,5 @@
-//! The C library's `memcpy` and `memset`, one call per pass.
+//! The C library's `memcpy` and `memset`, one call per pass; and the ends of arrays that do not fill a block, by bytes and words: the
+//! measured sizes have no such ends.
 //!
 //! # Invariants
 //!
@@ -6,8 +7,9 @@
 //!   other.
 #![allow(unsafe_code)]
 
-use super::{Loop, Operation};
+use super::{Arrays, Loop, Operation};
 use std::hint::black_box;
+use std::ops::Range;
 
 pub(super) fn find_loop(operation: Operation) -> Option<Loop> {
     match operation {
@@ -41,4 +43,58 @@ unsafe fn memcpy_loop(to: *mut u8, x: *const u8, _: *const u8, bytes: usize, pas
         unsafe { libc::memcpy(black_box(to.cast()), black_box(x.cast()), bytes) };
     }
     0
+}
+
+/// Performs the operation on this part of the arrays.
+pub(super) fn run_ragged(
+    operation: Operation,
+    arrays: &mut Arrays,
+    part: Range<usize>,
+    passes: u64,
+    constant: u64,
+) -> u64 {
+    let real = f64::from_bits(constant);
+    match operation {
+        Operation::Read => {
+            return arrays.x[part]
+                .chunks(8)
+                .map(word_from_bytes)
+                .fold(0, u64::wrapping_add)
+                .wrapping_mul(passes);
+        }
+        Operation::Write | Operation::WriteNonTemporal => {
+            let bytes = constant.to_le_bytes();
+            part.for_each(|at| arrays.to[at] = bytes[at % 8]);
+        }
+        Operation::Copy | Operation::CopyNonTemporal => {
+            arrays.to[part.clone()].copy_from_slice(&arrays.x[part]);
+        }
+        Operation::Update => {
+            let step = constant.wrapping_mul(passes);
+            update_words(arrays, part, |old, _, _| old.wrapping_add(step));
+        }
+        Operation::Scale => update_words(arrays, part, |_, x, _| (real * f64::from_bits(x)).to_bits()),
+        Operation::Add => {
+            update_words(arrays, part, |_, x, y| (f64::from_bits(x) + f64::from_bits(y)).to_bits())
+        }
+        Operation::Triad => {
+            update_words(arrays, part, |_, x, y| (f64::from_bits(x) + real * f64::from_bits(y)).to_bits());
+        }
+    }
+    0
+}
+
+/// Replaces each whole word of `to` by a function of the words of all arrays; an array that does not reach so far
+/// counts as 0.
+fn update_words(arrays: &mut Arrays, part: Range<usize>, f: impl Fn(u64, u64, u64) -> u64) {
+    for at in part.clone().step_by(8).take(part.len() / 8) {
+        let word_at = |array: &[u8]| array.get(at..at + 8).map_or(0, word_from_bytes);
+        let new = f(word_at(arrays.to), word_at(arrays.x), word_at(arrays.y));
+        arrays.to[at..at + 8].copy_from_slice(&new.to_le_bytes());
+    }
+}
+
+/// The little-endian word of these bytes; fewer than eight are padded with zeroes.
+pub(super) fn word_from_bytes(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
 }

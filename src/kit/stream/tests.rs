@@ -30,7 +30,7 @@ impl Guarded {
     }
 
     fn words(&mut self) -> Vec<u64> {
-        self.inside().chunks(8).map(ragged::word_from_bytes).collect()
+        self.inside().chunks(8).map(library::word_from_bytes).collect()
     }
 
     fn is_intact_around(&self) -> bool {

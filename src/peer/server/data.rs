@@ -1,10 +1,9 @@
 //! The services on data sockets. Each runs on a thread of its own until its client closes the socket or the session
 //! ends.
 
-use super::super::secret::{Secret, is_same_secret};
-use super::super::service_limit::{DATA_PATIENCE, GLANCE};
-use super::nonblocking::is_retryable;
-use super::threshold::Threshold;
+use super::super::control_protocol::{DATA_PATIENCE, GLANCE};
+use super::super::proof::{Secret, is_same_secret};
+use super::threshold::{Threshold, is_retryable};
 use std::io::{ErrorKind, Read, Result, Write};
 use std::net::{IpAddr, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,10 +1,10 @@
 //! Connections that have not authenticated yet. One thread handles all of them without blocking, and keeps at most one
 //! line of each, so that many silent connections cost only small buffers for a short time.
 
-use super::super::control_protocol::{Answer, Ask, Hello, LONGEST_BEFORE, VERSION};
-use super::super::proof::{End, Nonces, generate_nonce};
-use super::super::service_limit::{MOST_WAITING, PROOF_PATIENCE};
-use super::super::token::Token;
+use super::super::control_protocol::{
+    Answer, Ask, Hello, LONGEST_BEFORE, MOST_WAITING, PROOF_PATIENCE, VERSION,
+};
+use super::super::proof::{End, Nonces, Token, generate_nonce};
 use crate::json_line::{Lines, NoMessage, to_line};
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -2,7 +2,7 @@ use super::*;
 use crate::json_line::to_line;
 use crate::peer::client::{Client, Given};
 use crate::peer::control_protocol::{Ask, Hello, Open, Service, VERSION};
-use crate::peer::service_limit::{DATA_PATIENCE, PROOF_PATIENCE};
+use crate::peer::control_protocol::{DATA_PATIENCE, PROOF_PATIENCE};
 use std::io::{Read, Write};
 use std::net::{IpAddr, UdpSocket};
 use std::path::PathBuf;

@@ -1,7 +1,9 @@
-//! The arrays of one thread, the loop over them, and the proof of its results.
+//! The arrays of one thread, the loop over them, the position of the stream in them, and the proof of its results.
+//!
+//! One iteration is one chunk. Batches continue one another round and round, so that in large arrays every batch finds chunks that
+//! were not used for long.
 
-use super::cursor::Cursor;
-use super::stream_plan::{Level, Plan};
+use super::variant::{Level, Plan};
 use crate::error::{Error, Result};
 use crate::kit::stream::{Arrays, Operation, Stream, fence};
 use crate::platform::resident::{Pages, ResidentMemory};
@@ -211,6 +213,61 @@ impl Workload {
 
 fn u64_from_le_bytes(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes.try_into().unwrap_or_default())
+}
+
+/// The position, and the number of visits of each chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cursor {
+    chunks: u64,
+    /// Iterations until now.
+    done: u64,
+}
+
+/// Consecutive chunks that are processed `passes` times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stretch {
+    pub(super) from: u64,
+    pub(super) chunks: u64,
+    pub(super) passes: u64,
+}
+
+impl Cursor {
+    /// The beginning of arrays of this many chunks.
+    pub(super) fn new(chunks: u64) -> Self {
+        Self { chunks: chunks.max(1), done: 0 }
+    }
+
+    /// The next chunk.
+    pub(super) fn next_chunk(&self) -> u64 {
+        self.done % self.chunks
+    }
+
+    /// The chunk at this distance after the next.
+    pub(super) fn chunk_ahead(&self, distance: u64) -> u64 {
+        (self.done + distance) % self.chunks
+    }
+
+    /// Advances by one stretch of the iterations that are left, and subtracts them.
+    #[inline]
+    pub(super) fn next(&mut self, left: &mut u64) -> Option<Stretch> {
+        let from = self.next_chunk();
+        let stretch = match *left {
+            0 => return None,
+            whole if from == 0 && whole >= self.chunks => {
+                Stretch { from, chunks: self.chunks, passes: whole / self.chunks }
+            }
+            part => Stretch { from, chunks: part.min(self.chunks - from), passes: 1 },
+        };
+        let iterations = stretch.chunks * stretch.passes;
+        *left -= iterations;
+        self.done += iterations;
+        Some(stretch)
+    }
+
+    /// The number of visits of a chunk.
+    pub(super) fn chunk_visits(&self, chunk: u64) -> u64 {
+        (self.done + self.chunks - 1 - chunk) / self.chunks
+    }
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 use super::*;
+use crate::case::Scale;
 use crate::kit::runnable::{test_clock, test_place};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
 
 fn subject(way: ReadBlock) -> (tempfile::TempDir, Box<dyn Subject>) {
     let directory = tempfile::tempdir().expect("a directory");
-    let subject = block_read_set_up(way, |_| Ok(MIB), 4096)(&test_place(directory.path(), Scale::Smoke))
-        .expect("set up");
+    let subject =
+        block_read_set_up(way, MIB, 4096)(&test_place(directory.path(), Scale::Smoke)).expect("set up");
     (directory, subject)
 }
 

@@ -1,15 +1,15 @@
 //! The cases: a table of series, each with a case for each of its sizes.
 
 use super::bus_load::{self, Loaders};
-use super::first_pass::first_pass_set_up;
 use super::operation_ring::{LINE, PAGE, Spread};
-use super::other_node;
 use super::ring_size::{Range, Size, Sizes};
-use super::visit_order::Order;
+use super::walker::Order;
+use super::walker::first_pass_set_up;
 use super::walker::{ARRIVED, NO_FAULT, ONE_CYCLE, Plan, many_walkers_set_up, single_walker_set_up};
-use crate::case::need::FOUR_KIB;
-use crate::case::{Case, Claim, Rule, SetUp};
-use crate::error::Error;
+use crate::case::need::{FOUR_KIB, FULL_SCALE};
+use crate::case::{Case, Claim, Need, Place, Rule, Scale, SetUp, set_up};
+use crate::error::{Error, Result};
+use crate::platform::numa;
 use crate::platform::resident::Pages;
 
 /// The least size, bytes, of rings that lie wholly or partly in memory shared by all CPUs: few cores have larger
@@ -46,7 +46,7 @@ pub(super) fn cases() -> Vec<Case> {
     let mut all: Vec<_> = all_series().iter().flat_map(Series::cases).collect();
     all.extend(PARALLEL.map(|(walkers, set_up)| parallel_case(walkers, set_up)));
     all.extend(LOADERS.map(Loaders::Exactly).into_iter().chain([Loaders::All]).map(loaded_case));
-    let by_node = other_node::node_cases(Plan::random_lines(LARGE, Pages::Base));
+    let by_node = node_cases(Plan::random_lines(LARGE, Pages::Base));
     all.extend(by_node.into_iter().map(Case::shares_memory));
     all.into_iter().map(with_ring_claims).collect()
 }
@@ -68,31 +68,15 @@ fn all_series() -> Vec<Series> {
         sizes: Sizes { range, default },
     };
     let quarters = Range::Quarters(10, 32);
+    const EVERY: &[u32] = &[12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28];
+    #[rustfmt::skip]
     let mut all = vec![
         random("random", Pages::Base, "lines in random order", quarters, &[14, 18, 22, 24, 26, 28]),
-        random(
-            "random-huge",
-            Pages::Huge,
-            "lines in random order, in transparent huge pages",
-            quarters,
-            &[12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28],
-        ),
-        random(
-            "random-reserved",
-            Pages::Reserved,
-            "lines in random order, in reserved huge pages",
-            Range::Few,
-            &[18, 28],
-        ),
+        random("random-huge", Pages::Huge, "lines in random order, in transparent huge pages", quarters, EVERY),
+        random("random-reserved", Pages::Reserved, "lines in random order, in reserved huge pages", Range::Few, &[18, 28]),
         Series {
             order: Order::WithinRuns(PAGE / LINE),
-            ..random(
-                "within-pages",
-                Pages::Base,
-                "lines in random order within a page, and pages in random order",
-                Range::Powers(16, 30),
-                &[22, 28],
-            )
+            ..random("within-pages", Pages::Base, "lines in random order within a page, and pages in random order", Range::Powers(16, 30), &[22, 28])
         },
     ];
     all.extend([16, 32, 64, 128, 256, 512, 1024, 2048, 4096].map(stride_series));
@@ -262,24 +246,17 @@ fn large_ring_set_up(set_up: SetUp, is_default: bool) -> SetUp {
     restrict_to_scale(sizes, size, set_up)
 }
 
+/// Numbers of walkers, and what makes their set-ups.
+macro_rules! many {
+    ($($walkers:literal),*) => { [$(($walkers, many_walkers_set_up::<$walkers>)),*] };
+}
+
 /// Makes the set-up of some number of walkers.
 type Many = fn(Plan) -> SetUp;
 
 /// Walkers in one ring, up to twice the outstanding lines of current cores, whose number the curve shows. The
 /// registers of x86-64 hold twelve walkers; the others are kept on the stack, whose cost a load from memory hides.
-const PARALLEL: [(u64, Many); 11] = [
-    (1, many_walkers_set_up::<1>),
-    (2, many_walkers_set_up::<2>),
-    (3, many_walkers_set_up::<3>),
-    (4, many_walkers_set_up::<4>),
-    (6, many_walkers_set_up::<6>),
-    (8, many_walkers_set_up::<8>),
-    (10, many_walkers_set_up::<10>),
-    (12, many_walkers_set_up::<12>),
-    (16, many_walkers_set_up::<16>),
-    (24, many_walkers_set_up::<24>),
-    (32, many_walkers_set_up::<32>),
-];
+const PARALLEL: [(u64, Many); 11] = many![1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32];
 
 fn parallel_case(walkers: u64, set_up: Many) -> Case {
     let is_default = [4, 8, 16].contains(&walkers);
@@ -299,4 +276,54 @@ fn loaded_case(loaders: Loaders) -> Case {
     let mut case = bus_load::loaded_walk_case(name, Plan::random_lines(LARGE, Pages::Huge), loaders);
     case.set_up = large_ring_set_up(case.set_up, true);
     case.shares_memory().predict(500.0, 0.0, "a line from memory, behind those of the others in its queues")
+}
+
+const LIES_THERE: &str = "pages all over the ring lay on the node when it was linked";
+
+/// The machine has memory on another node.
+const OTHER_NODE: Need =
+    Need::new(|place| other_memory_node(place).map(drop).ok_or_else(|| numa::ONE_NODE.into()));
+
+fn other_memory_node(place: &Place) -> Option<usize> {
+    numa::other_memory_nodes(place.cpus.here?).last().copied()
+}
+
+/// The case of another node than that of the measuring CPU, and one for each node.
+pub(super) fn node_cases(plan: Plan) -> Vec<Case> {
+    let other = Case::new(
+        "other-node/256MiB",
+        "a load that needs the one before: lines in random order in another node's memory",
+        ring_on_node(plan, |place| {
+            other_memory_node(place).ok_or_else(|| Error::Missing(numa::ONE_NODE.into()))
+        }),
+    );
+    let of_node = |node| {
+        let title =
+            format!("a load that needs the one before: lines in random order in the memory of node {node}");
+        Case::new(format!("node-256MiB/{node}"), title, ring_on_node(plan, move |_| Ok(node)))
+            .need(FULL_SCALE)
+    };
+    let all = [other.need(OTHER_NODE)].into_iter().chain((0..numa::MEASURED).map(of_node));
+    all.map(|case| {
+        case.claim(Claim::Checked(LIES_THERE)).predict(
+            800.0,
+            0.0,
+            "a line from memory, over the link between the nodes, and a page walk",
+        )
+    })
+    .collect()
+}
+
+fn ring_on_node(plan: Plan, find: impl Fn(&Place) -> Result<usize> + 'static) -> SetUp {
+    set_up(move |place| {
+        if place.scale == Scale::Smoke {
+            return Err(Error::Missing(
+                "smoke scale: a ring of this size is linked at default and full scale".into(),
+            ));
+        }
+        let node = find(place)?;
+        let mut memory = numa::call_on_one_of_several(node, || plan.allocate_memory())??;
+        numa::verify_node(memory.bytes(), node)?;
+        plan.start_walkers::<1>(memory)
+    })
 }

@@ -7,9 +7,9 @@
 //!   completion.
 #![allow(unsafe_code)]
 
-use super::ring_queue::ReadQueue;
+use super::in_flight::ReadQueue;
 use crate::error::{Error, Result};
-use crate::kit::io_uring_refusal::io_uring_refusal;
+use crate::kit::kernel_call::io_uring_refusal;
 use crate::platform::pattern_file;
 use io_uring::{IoUring, opcode, types};
 use memmap2::MmapMut;

@@ -8,7 +8,7 @@
 //! * **OWN-ARRAY**: the kernel reads or writes as many elements of the array as it is given.
 #![allow(unsafe_code)]
 
-use super::ring_queue::ReadQueue;
+use super::in_flight::ReadQueue;
 use crate::error::{Error, Result};
 use crate::platform::pattern_file;
 use memmap2::MmapMut;

@@ -7,6 +7,7 @@ use crate::case::{Place, Report, Subject};
 use crate::clock::{Clock, Ticks};
 use crate::environment::Wire;
 use crate::error::{Error, Result};
+use crate::kit::kernel_call::time_until_error;
 use crate::platform::partner::{Class, Kind, Partner, Task};
 use crate::platform::{arch, process};
 use crate::statistic::median;
@@ -216,16 +217,7 @@ impl Exchange {
 
 impl Subject for Exchange {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        let mut answered = Ok(());
-        let ticks = clock.time(|| {
-            for _ in 0..iterations {
-                answered = self.exchange_message();
-                if answered.is_err() {
-                    break;
-                }
-            }
-        });
-        answered.map(|()| ticks)
+        time_until_error(iterations, clock, || self.exchange_message())
     }
 
     fn report(&self) -> Report {
@@ -240,16 +232,7 @@ pub(super) struct LoneSender(pub(super) Exchange);
 
 impl Subject for LoneSender {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        let mut answered = Ok(());
-        let ticks = clock.time(|| {
-            for _ in 0..iterations {
-                answered = self.0.exchange_overlapped();
-                if answered.is_err() {
-                    break;
-                }
-            }
-        });
-        answered.map(|()| ticks)
+        time_until_error(iterations, clock, || self.0.exchange_overlapped())
     }
 
     fn report(&self) -> Report {

@@ -9,6 +9,7 @@ use crate::case::{Case, Claim, Place, Report, Subject, set_up};
 use crate::clock::{Clock, Ticks};
 use crate::environment::Wire;
 use crate::error::{Error, Result};
+use crate::kit::kernel_call::time_until_error;
 use crate::platform::partner::Partner;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -143,16 +144,7 @@ fn wrong_reply([result, sum]: [u32; 2], own: bool) -> Error {
 
 impl Subject for Caller {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        let mut answered = Ok(());
-        let ticks = clock.time(|| {
-            for _ in 0..iterations {
-                answered = self.add();
-                if answered.is_err() {
-                    break;
-                }
-            }
-        });
-        answered.map(|()| ticks)
+        time_until_error(iterations, clock, || self.add())
     }
 
     fn report(&self) -> Report {

@@ -1,4 +1,3 @@
-use super::directory::{Directory, count_entries, operation_subject};
 use super::*;
 use crate::case::Subject;
 use crate::kit::runnable::test_clock;
@@ -46,7 +45,7 @@ fn a_directory_that_vanishes_is_named() {
 #[test]
 fn another_file_of_the_same_name_is_noticed() {
     let scratch = tempfile::tempdir().expect("a directory");
-    for operate in [Directory::time_stat as directory::Operate, Directory::time_open] {
+    for operate in [Directory::time_stat as Operate, Directory::time_open] {
         let directory = Directory::with_entries(scratch.path(), 1).expect("made");
         let entry = directory.path.join("entry-0");
         std::fs::write(scratch.path().join("other"), "").expect("written");

@@ -1,4 +1,4 @@
-use super::whole_listing::file_name;
+use super::operation::file_name;
 use super::*;
 use crate::case::Subject;
 use crate::kit::runnable::test_clock;

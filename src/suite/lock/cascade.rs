@@ -3,15 +3,13 @@
 //! Each task has two locks, of which it holds one. In a round it takes the held lock of its predecessor, takes its own free
 //! one for the next round, and releases the two others. The measuring thread is task 0, and begins each round.
 
-use super::operation::{ConditionLock, FutexMutex, LibraryMutex, Lock, flock};
+use super::operation::{Condition, FutexMutex, LibraryMutex, Lock, flock};
 use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, Place, Report, Rule, SetUp, Subject, set_up};
-use crate::clock::{Clock, Ticks};
+use crate::case::{Case, Claim, Place, Rule, SetUp, Subject, set_up};
 use crate::error::{Error, Result};
-use crate::kit::alarm::Alarm;
 use crate::kit::kernel_call::check_granted;
-use crate::kit::placement::{Placement, explain_refusal, partner_time_limit};
-use crate::kit::round_trip::both_left_cpu;
+use crate::kit::placement::Placement;
+use crate::kit::round_trip::{Exchange, both_left_cpu};
 use crate::platform::partner::{Class, Kind, Partner};
 use crate::platform::shared::Words;
 use nix::fcntl::{FcntlArg, fcntl};
@@ -110,7 +108,7 @@ pub(super) fn cascade_cases() -> Vec<Case> {
     vec![
         cascade_case("futex-mutex", "a mutex", threads_share::<FutexMutex>(), true),
         cascade_case("pthread-mutex", "the C library's mutex", threads_share::<LibraryMutex>(), false),
-        cascade_case("condition", "a condition variable", threads_share::<ConditionLock>(), false),
+        cascade_case("condition", "a condition variable", threads_share::<Condition>(), false),
         cascade_case("flock", "flock", whole_files, false),
         cascade_case("record-lock", "fcntl", records, false),
     ]
@@ -129,11 +127,10 @@ fn cascade_case(name: &str, title: &str, set_up: SetUp, is_default: bool) -> Cas
         )
 }
 
+/// The measuring thread's part.
 struct Cascade<L: Locks> {
     locks: L,
     page: Arc<Words>,
-    partners: Vec<Partner>,
-    alarm: Alarm,
     /// Rounds so far.
     round: u32,
     /// Whether a round has failed, after which the tasks may wait for ever.
@@ -141,7 +138,7 @@ struct Cascade<L: Locks> {
 }
 
 impl<L: Locks> Cascade<L> {
-    fn start(place: &Place, kind: Kind, make: impl Fn() -> Result<L>) -> Result<Self> {
+    fn start(place: &Place, kind: Kind, make: impl Fn() -> Result<L>) -> Result<Box<dyn Subject>> {
         let page = Arc::new(Words::new()?);
         let at = (Placement::Same.partner_cpu(place)?, Class::Ordinary);
         let start = |index: usize| {
@@ -159,7 +156,15 @@ impl<L: Locks> Cascade<L> {
             }
             std::thread::sleep(Duration::from_micros(100));
         }
-        Ok(Self { locks, page, partners, alarm: Alarm::new()?, round: 0, is_broken: false })
+        let mut cascade = Self { locks, page, round: 0, is_broken: false };
+        let once = move || {
+            let answer = hand_round(&cascade.locks, &mut cascade.round);
+            if answer < 0 {
+                cascade.is_broken = true;
+            }
+            answer
+        };
+        Ok(Box::new(Exchange::new("a lock", partners, TASKS as u64, once)?))
     }
 }
 
@@ -202,32 +207,6 @@ impl<L: Locks> Member<L> {
         let before = own - 2 + held;
         let passed = self.locks.take(before).min(self.locks.take(own + free));
         if passed < 0 { passed } else { self.locks.give(before).min(self.locks.give(own + held)) }
-    }
-}
-
-impl<L: Locks> Subject for Cascade<L> {
-    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        let Self { locks, alarm, round, .. } = self;
-        let mut answer = 0;
-        let ticks = alarm.run_with_limit(partner_time_limit(iterations * TASKS as u64), || {
-            clock.time(|| {
-                for _ in 0..iterations {
-                    answer = hand_round(locks, round);
-                    if answer < 0 {
-                        break;
-                    }
-                }
-            })
-        });
-        if answer < 0 {
-            self.is_broken = true;
-            return Err(explain_refusal("a lock", answer, &mut self.partners, iterations));
-        }
-        Ok(ticks)
-    }
-
-    fn report(&self) -> Report {
-        Report { partners: self.partners.iter().map(Partner::task).collect(), ..Report::default() }
     }
 }
 

@@ -99,55 +99,37 @@ impl Drop for LibraryMutex {
 }
 
 /// A POSIX semaphore of value 1, between threads.
-pub struct LibrarySemaphore(PosixSemaphore);
-
-impl LibrarySemaphore {
-    /// Creates the semaphore.
-    ///
-    /// # Errors
-    /// The refusal of `sem_init`.
-    pub fn new() -> Result<Self> {
-        PosixSemaphore::new(1).map(Self)
-    }
-}
-
-impl Lock for LibrarySemaphore {
+impl Lock for PosixSemaphore {
     #[inline(always)]
     fn acquire(&self) {
         // A wait that a signal interrupted is repeated.
-        while self.0.receive() < 0 {}
+        while self.receive() < 0 {}
     }
 
     #[inline(always)]
     fn release(&self) {
-        self.0.send();
+        self.send();
     }
 }
 
 /// A System V semaphore of value 1.
-pub struct SetSemaphore(Semaphore);
-
-impl SetSemaphore {
-    /// Creates the semaphore.
-    ///
-    /// # Errors
-    /// The refusal of `semget` or `semop`.
-    pub fn new() -> Result<Self> {
-        let [semaphore, _] = Semaphore::pair(Path::new(""))?;
-        check_granted("semop", semaphore.send())?;
-        Ok(Self(semaphore))
-    }
+///
+/// # Errors
+/// The refusal of `semget` or `semop`.
+pub fn set_semaphore() -> Result<Semaphore> {
+    let [semaphore, _] = Semaphore::pair(Path::new(""))?;
+    check_granted("semop", semaphore.send()).map(|()| semaphore)
 }
 
-impl Lock for SetSemaphore {
+impl Lock for Semaphore {
     #[inline(always)]
     fn acquire(&self) {
-        while self.0.receive() == -i64::from(libc::EINTR) {}
+        while self.receive() == -i64::from(libc::EINTR) {}
     }
 
     #[inline(always)]
     fn release(&self) {
-        self.0.send();
+        self.send();
     }
 }
 
@@ -182,12 +164,12 @@ impl Lock for InheritingMutex {
 
 /// A flag that tasks wait for by the standard library's condition variable.
 #[derive(Default)]
-pub struct ConditionLock {
+pub struct Condition {
     is_taken: Mutex<bool>,
     changed: Condvar,
 }
 
-impl Lock for ConditionLock {
+impl Lock for Condition {
     fn acquire(&self) {
         let mut is_taken = self.is_taken.lock().unwrap_or_else(PoisonError::into_inner);
         while *is_taken {
@@ -238,9 +220,9 @@ mod tests {
     fn no_two_are_inside_at_once() {
         excludes(FutexMutex::default());
         excludes(LibraryMutex::default());
-        excludes(LibrarySemaphore::new().expect("a semaphore"));
-        excludes(SetSemaphore::new().expect("a semaphore"));
+        excludes(PosixSemaphore::new(1).expect("a semaphore"));
+        excludes(set_semaphore().expect("a semaphore"));
         excludes(InheritingMutex::default());
-        excludes(ConditionLock::default());
+        excludes(Condition::default());
     }
 }

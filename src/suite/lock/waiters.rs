@@ -21,15 +21,18 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Indices into the shared page: the word on which the waiters sleep, which is not 0 at their end, and the other word.
 const SLEEP: usize = 0;
-const OTHER: usize = 1;
+pub const OTHER: usize = 1;
 /// The answer where a call woke no thread.
 const NONE_WOKEN: i64 = -(libc::ESRCH as i64);
 
 /// What is timed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Call {
+pub enum Call {
+    /// A call for each sleeper.
     WakeEach,
+    /// One for all.
     WakeAll,
+    /// One that moves all to the other word.
     Requeue,
     /// Two threads on two CPUs, of which each wakes a half.
     WakeByTwo,
@@ -51,7 +54,7 @@ const ROWS: [(&str, &str, Call, f64, bool); 4] = [
 
 pub(super) fn waiter_cases() -> Vec<Case> {
     ROWS.map(|(name, title, call, cycles, is_default)| {
-        let case = Case::new(name, title, set_up(move |place| Waiters::start(place, call)));
+        let case = Case::new(name, title, waiter_set_up(call, SLEEP));
         let case = if is_default { case } else { case.need(FULL_SCALE) };
         let case = if call == Call::WakeByTwo { case.need(TWO_CPUS) } else { case };
         case.need(PINNED)
@@ -75,9 +78,9 @@ fn claim_waiters_slept(delta: &Delta, iterations: u64) -> std::result::Result<St
     if left + missed < iterations { Err(seen) } else { Ok(seen) }
 }
 
-/// Calls for a word that none sleeps on: a lie for the battery.
-pub fn wake_ups_of_another_word() -> SetUp {
-    set_up(|place| Ok(Waiters { woken_word: OTHER, ..Waiters::start(place, Call::WakeEach)? }))
+/// Sleepers on [`SLEEP`]. A call that wakes each of them wakes those of `woken_word`.
+pub fn waiter_set_up(call: Call, woken_word: usize) -> SetUp {
+    set_up(move |place| Waiters::start(place, call, woken_word))
 }
 
 struct Waiters {
@@ -92,7 +95,7 @@ struct Waiters {
 }
 
 impl Waiters {
-    fn start(place: &Place, call: Call) -> Result<Self> {
+    fn start(place: &Place, call: Call, woken_word: usize) -> Result<Self> {
         let words = Arc::new(Words::new()?);
         let cpus: Vec<usize> = place.cpus.here.into_iter().chain(place.cpus.others.iter().copied()).collect();
         let start = |cpu: &usize| {
@@ -115,7 +118,7 @@ impl Waiters {
             let words = Arc::clone(&words);
             Ok(move |_: u64| wake_each(&words[SLEEP].value, WAITERS / 2))
         })?;
-        Ok(Self { call, woken_word: SLEEP, words, waiters, crew, turn: 0 })
+        Ok(Self { call, woken_word, words, waiters, crew, turn: 0 })
     }
 
     /// Waits until all waiters sleep.
@@ -211,7 +214,7 @@ mod tests {
     #[test]
     fn a_wake_up_of_no_sleeper_is_caught() {
         let place = test_place(&std::env::temp_dir(), Scale::Smoke);
-        let mut waiters = Waiters::start(&place, Call::WakeAll).unwrap();
+        let mut waiters = Waiters::start(&place, Call::WakeAll, SLEEP).unwrap();
         waiters.await_sleep().unwrap();
         assert!(matches!(waiters.check_answer(15), Err(Error::Contradicted(_))));
     }

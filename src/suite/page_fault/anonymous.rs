@@ -23,21 +23,36 @@ const HUGE_PAGES: usize = 8;
 /// Base pages of a huge page.
 const EACH: usize = HUGE_PAGE / PAGE;
 
+#[rustfmt::skip]
 pub(super) fn cases() -> Vec<Case> {
+    let write = |region: &Region, pages| region.write(0..pages, 1);
+    let discard = |region: &Region, pages| region.discard(0..pages);
     vec![
-        first_touch_case(),
+        base_page_case("anonymous/4KiB", "the first write to an anonymous page of 4 KiB", Expected::OneEach, discard, write)
+            .derived_figure("byte", Rule::OfCost(1.0 / PAGE as f64))
+            .predict(1_300.0, 1_500.0, "an exception, a page allocated, zeroed and entered into the table"),
         huge_first_touch_case(),
-        read_untouched_case(),
-        zero_page_write_case(),
-        mprotect_case(),
+        base_page_case("anonymous/read", "a read of an anonymous page before any write", Expected::OneEach, discard, |region, pages| {
+            std::hint::black_box(region.read(0..pages, 1));
+        })
+            .predict(600.0, 700.0, "an exception, the page of zeroes entered into the table"),
+        base_page_case("write-protect/zero-page", "a write to a page that was only read before", Expected::OneEach, |region, pages| {
+            region.discard(0..pages)?;
+            std::hint::black_box(region.read(0..pages, 1));
+            Ok(())
+        }, write)
+            .predict(1_500.0, 1_800.0, "a page allocated and zeroed in the place of the page of zeroes"),
+        base_page_case("write-protect/mprotect", "a write after mprotect took the permission and gave it back", Expected::AllOrNone, |region, pages| {
+            region.write(0..pages, 1);
+            region.protect(0..pages, false)?;
+            region.protect(0..pages, true)
+        }, write)
+            .derived_figure("fault", Rule::PerEvent)
+            .predict(30.0, 10.0, "mprotect lets what is ours alone be written at once: the translation is fetched again"),
         forked_case("copy-on-write/child-keeps", "a write to a page that a forked child keeps", true)
             .predict(1_000.0, 3_000.0, "a page allocated, 4 KiB copied, a translation replaced and dropped"),
-        forked_case(
-            "copy-on-write/child-gone",
-            "a write to a page that a child, now gone, had shared",
-            false,
-        )
-        .predict(600.0, 1_200.0, "the page is found to have no other user, a translation replaced"),
+        forked_case("copy-on-write/child-gone", "a write to a page that a child, now gone, had shared", false)
+            .predict(600.0, 1_200.0, "the page is found to have no other user, a translation replaced"),
     ]
 }
 
@@ -58,64 +73,6 @@ fn base_page_case(
     });
     with_fault_claims(Case::new(name, title, set_up).need(FOUR_KIB).lap_length(PAGES as u64), expected)
         .claim(Claim::Linear)
-}
-
-fn first_touch_case() -> Case {
-    base_page_case(
-        "anonymous/4KiB",
-        "the first write to an anonymous page of 4 KiB",
-        Expected::OneEach,
-        |region, pages| region.discard(0..pages),
-        |region, pages| region.write(0..pages, 1),
-    )
-    .derived_figure("byte", Rule::OfCost(1.0 / PAGE as f64))
-    .predict(1_300.0, 1_500.0, "an exception, a page allocated, zeroed and entered into the table")
-}
-
-fn read_untouched_case() -> Case {
-    base_page_case(
-        "anonymous/read",
-        "a read of an anonymous page before any write",
-        Expected::OneEach,
-        |region, pages| region.discard(0..pages),
-        |region, pages| _ = std::hint::black_box(region.read(0..pages, 1)),
-    )
-    .predict(600.0, 700.0, "an exception, the page of zeroes entered into the table")
-}
-
-fn zero_page_write_case() -> Case {
-    base_page_case(
-        "write-protect/zero-page",
-        "a write to a page that was only read before",
-        Expected::OneEach,
-        |region, pages| {
-            region.discard(0..pages)?;
-            std::hint::black_box(region.read(0..pages, 1));
-            Ok(())
-        },
-        |region, pages| region.write(0..pages, 1),
-    )
-    .predict(1_500.0, 1_800.0, "a page allocated and zeroed in the place of the page of zeroes")
-}
-
-fn mprotect_case() -> Case {
-    base_page_case(
-        "write-protect/mprotect",
-        "a write after mprotect took the permission and gave it back",
-        Expected::AllOrNone,
-        |region, pages| {
-            region.write(0..pages, 1);
-            region.protect(0..pages, false)?;
-            region.protect(0..pages, true)
-        },
-        |region, pages| region.write(0..pages, 1),
-    )
-    .derived_figure("fault", Rule::PerEvent)
-    .predict(
-        30.0,
-        10.0,
-        "mprotect lets what is ours alone be written at once: the translation is fetched again",
-    )
 }
 
 fn huge_first_touch_case() -> Case {

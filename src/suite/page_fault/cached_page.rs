@@ -3,9 +3,9 @@
 use super::touch::{Expected, Touches};
 use super::with_fault_claims;
 use crate::case::need::FOUR_KIB;
-use crate::case::{Case, Claim, Report, Rule, Subject, set_up};
-use crate::clock::{Clock, Ticks};
+use crate::case::{Case, Claim, Rule, set_up};
 use crate::error::{Error, Result};
+use crate::kit::evidence::WithEvidence;
 use crate::platform::evictable::Evictable;
 use crate::platform::region::{Order, PAGE};
 use crate::statistic::Random;
@@ -24,36 +24,15 @@ const WINDOW: usize = 16;
 
 pub(super) fn cases() -> Vec<Case> {
     let why = "sixteen exceptions, and 256 pages found in the cache and entered into the table";
-    vec![
-        cached_file_case(
-            "cached-sequential/1MiB",
-            "1 MiB of a cached file touched, page by page",
-            Order::Untold,
-        )
-        .predict(16.0 * 700.0, 256.0 * 60.0, why),
-        cached_file_case(
-            "cached-random/1MiB",
-            "1 MiB of a cached file touched, in random order",
-            Order::Random,
-        )
-        .predict(16.0 * 700.0, 256.0 * 80.0, why),
+    #[rustfmt::skip]
+    let cases = vec![
+        cached_file_case("cached-sequential/1MiB", "1 MiB of a cached file touched, page by page", Order::Untold)
+            .predict(16.0 * 700.0, 256.0 * 60.0, why),
+        cached_file_case("cached-random/1MiB", "1 MiB of a cached file touched, in random order", Order::Random)
+            .predict(16.0 * 700.0, 256.0 * 80.0, why),
         single_page_case(),
-    ]
-}
-
-/// A subject and the file that it touches, whose length belongs to the evidence.
-struct WithFile<S>(Rc<Evictable>, S);
-
-impl<S: Subject> Subject for WithFile<S> {
-    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        self.1.run(iterations, clock)
-    }
-
-    fn report(&self) -> Report {
-        let mut report = self.1.report();
-        report.evidence.extend(self.0.shrink_reason().map(str::to_owned));
-        report
-    }
+    ];
+    cases
 }
 
 /// All pages are in the cache. They are touched in the order that the kernel was advised of.
@@ -71,15 +50,16 @@ fn cached_file_case(name: &str, title: &str, order: Order) -> Case {
             Random::new(EXTENT as u64).shuffle(&mut numbers);
         }
         file.region().advise_order(order)?;
+        let told = file.shrink_reason().map(str::to_owned);
         let file = Rc::new(file);
-        let (unmapped, touched) = (Rc::clone(&file), Rc::clone(&file));
+        let (unmapped, touched) = (Rc::clone(&file), file);
         let prepare = move |_: usize| unmapped.region().discard(0..EXTENT);
         let touch = move |_: usize| {
             let region = touched.region();
             black_box(numbers.iter().map(|page| u64::from(region.read_first_byte(*page))).sum::<u64>());
         };
         let touches = Touches::new(1, Expected::AtMostOneEach, prepare, touch).with_touches_each(EXTENT);
-        Ok(WithFile(file, touches))
+        Ok(WithEvidence::new(touches, told))
     });
     with_fault_claims(Case::new(name, title, set_up).need(FOUR_KIB), Expected::AtMostOneEach)
         .claim(Claim::Linear)
@@ -102,12 +82,13 @@ fn single_page_case() -> Case {
                  than it is asked for"
             )));
         }
+        let told = file.shrink_reason().map(str::to_owned);
         let file = Rc::new(file);
-        let (unmapped, touched) = (Rc::clone(&file), Rc::clone(&file));
+        let (unmapped, touched) = (Rc::clone(&file), file);
         let prepare = move |windows: usize| unmapped.region().discard(0..windows * WINDOW);
         let touch = move |windows: usize| _ = black_box(touched.region().read(0..windows * WINDOW, WINDOW));
         let touches = Touches::new(windows, Expected::OneEach, prepare, touch);
-        Ok(WithFile(file, touches))
+        Ok(WithEvidence::new(touches, told))
     });
     let title = "a page of a file touched that is in the cache without its neighbours";
     with_fault_claims(Case::new("cached-alone/4KiB", title, set_up).need(FOUR_KIB), Expected::OneEach)

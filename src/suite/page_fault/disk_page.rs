@@ -1,6 +1,6 @@
 //! Faults that read the disk, and the second and third touch of the same pages.
 
-use super::touch::fault_summary;
+use super::touch::Tally;
 use crate::case::need::FOUR_KIB;
 use crate::case::{Case, Claim, Place, Report, Rule, Scale, Subject, set_up};
 use crate::clock::{Clock, Counts, Delta, Ticks};
@@ -28,43 +28,23 @@ enum Touch {
     Third,
 }
 
+#[rustfmt::skip]
 pub(super) fn cases() -> Vec<Case> {
     let disk = "an exception, a page allocated, the disk's answer, an interrupt, a wake-up";
     let ahead = "an exception and the disk's answer, then as much as is read ahead";
     vec![
-        single_touch_case(
-            "major-random/first-touch",
-            "a page touched at random, read from disk",
-            Touch::First,
-            true,
-        )
-        .predict(150_000.0, 15_000.0, disk),
+        single_touch_case("major-random/first-touch", "a page touched at random, read from disk", Touch::First, true)
+            .predict(150_000.0, 15_000.0, disk),
         single_touch_case("major-random/second-touch", "the same page, mapped anew", Touch::Second, true)
             .predict(700.0, 900.0, "an exception, a page found in the cache and entered"),
-        single_touch_case("major-random/third-touch", "the same page once more", Touch::Third, true).predict(
-            60.0,
-            30.0,
-            "a load, and the bracket of the clock around it",
-        ),
-        single_touch_case(
-            "major-sequential/first-touch",
-            "the next page touched, read from disk",
-            Touch::First,
-            false,
-        )
-        .predict(150_000.0, 15_000.0, disk),
-        read_ahead_case(
-            "major-random/read-ahead",
-            "a page touched at random, read with what is around it",
-            1,
-        )
-        .predict(2_000_000.0, 500_000.0, ahead),
-        read_ahead_case(
-            "major-sequential/read-ahead",
-            "1 MiB touched page by page, read ahead from disk",
-            EXTENT,
-        )
-        .predict(2_000_000.0, 600_000.0, ahead),
+        single_touch_case("major-random/third-touch", "the same page once more", Touch::Third, true)
+            .predict(60.0, 30.0, "a load, and the bracket of the clock around it"),
+        single_touch_case("major-sequential/first-touch", "the next page touched, read from disk", Touch::First, false)
+            .predict(150_000.0, 15_000.0, disk),
+        read_ahead_case("major-random/read-ahead", "a page touched at random, read with what is around it", 1)
+            .predict(2_000_000.0, 500_000.0, ahead),
+        read_ahead_case("major-sequential/read-ahead", "1 MiB touched page by page, read ahead from disk", EXTENT)
+            .predict(2_000_000.0, 600_000.0, ahead),
     ]
 }
 
@@ -143,13 +123,7 @@ struct Walk {
     page: usize,
     /// The faults of this thread before it.
     before: Faults,
-    /// Touches that count, and their faults.
-    touches: u64,
-    faults: Faults,
-    /// Faults of the last run.
-    last: u64,
-    /// Touches that were another kind of fault and were repeated.
-    left_out: u64,
+    tally: Tally,
 }
 
 impl Walk {
@@ -163,9 +137,8 @@ impl Walk {
             Random::new(order.len() as u64).shuffle(&mut order);
         }
         let directory = place.scratch.clone();
-        let (before, faults) = Default::default();
-        let (at, page, touches, last, left_out) = Default::default();
-        Ok(Self { file, order, at, directory, page, before, touches, faults, last, left_out })
+        let (at, page, before, tally) = Default::default();
+        Ok(Self { file, order, at, directory, page, before, tally })
     }
 
     /// Goes on to the next page of the order. After the last the file is evicted again.
@@ -184,38 +157,21 @@ impl Walk {
         Ok(Faults::count_so_far()?.since(self.before))
     }
 
-    fn count_touches(&mut self, touches: u64, faults: Faults) -> Counts {
-        self.touches += touches;
-        self.faults += faults;
-        self.last += faults.total();
-        Counts::Yes
-    }
-
     /// Discards a touch that was another kind of fault. There may not be many.
     fn leave_out_touch(&mut self, faults: Faults) -> Result<Counts> {
-        self.left_out += 1;
-        if self.left_out <= 16 + self.touches {
-            return Ok(Counts::Again);
-        }
-        Err(Error::Missing(format!(
-            "{} of {} touches were not the fault that they had to be (the last: {} minor, {} major): the files of {} \
-             come from elsewhere than a disk; {}",
-            self.left_out,
-            self.left_out + self.touches,
-            faults.minor,
-            faults.major,
-            self.directory.display(),
-            tmpdir_advice(self.file.region().page_count() as u64 * PAGE as u64)
-        )))
+        self.tally.leave_out(faults).map_err(|told| {
+            Error::Missing(format!(
+                "{told}: the files of {} come from elsewhere than a disk; {}",
+                self.directory.display(),
+                tmpdir_advice(self.file.region().page_count() as u64 * PAGE as u64)
+            ))
+        })
     }
 
     fn report(&self) -> Report {
-        let mut evidence = vec![fault_summary(self.touches, self.faults)];
-        if self.left_out > 0 {
-            evidence.push(format!("{} touches were something else, and left out", self.left_out));
-        }
-        evidence.extend(self.file.shrink_reason().map(str::to_owned));
-        Report { events: Some(self.last), evidence, ..Report::default() }
+        let mut report = self.tally.report();
+        report.evidence.extend(self.file.shrink_reason().map(str::to_owned));
+        report
     }
 }
 
@@ -278,7 +234,7 @@ impl Single {
         let faults = self.walk.iteration_faults()?;
         check_mark(self.walk.page, byte)?;
         if faults == self.expected_faults() {
-            Ok(self.walk.count_touches(1, faults))
+            Ok(self.walk.tally.count(1, faults))
         } else {
             self.walk.leave_out_touch(faults)
         }
@@ -288,7 +244,7 @@ impl Single {
 impl Subject for Single {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         let charged_before = fault_count::bytes_read_from_devices();
-        self.walk.last = 0;
+        self.walk.tally.last = 0;
         let touch = |single: &mut Self| single.walk.file.region().read_first_byte(single.walk.page);
         let ticks = clock.time_each(iterations, self, Self::prepare_touch, touch, Self::check_touch)?;
         check_device_reads(&self.walk, charged_before, iterations)?;
@@ -321,13 +277,13 @@ impl ReadAhead {
             return self.walk.leave_out_touch(faults);
         }
         check_device_reads(&self.walk, charged_before, pages as u64)?;
-        Ok(self.walk.count_touches(pages as u64, faults))
+        Ok(self.walk.tally.count(pages as u64, faults))
     }
 }
 
 impl Subject for ReadAhead {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        self.walk.last = 0;
+        self.walk.tally.last = 0;
         clock.time_each(
             iterations,
             &mut (self, None),

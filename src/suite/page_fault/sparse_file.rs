@@ -2,7 +2,7 @@
 //! iteration opens and maps the file anew, as each run of the CSE 221 report's program did.
 
 use super::disk_page::check_major_faults;
-use super::touch::fault_summary;
+use super::touch::Tally;
 use crate::case::need::FOUR_KIB;
 use crate::case::{Case, Claim, Report, Subject, set_up};
 use crate::clock::{Clock, Counts, Ticks};
@@ -27,32 +27,17 @@ const MOST_STORED: u64 = 1 << 20;
 /// Attempts to evict, a millisecond apart.
 const ATTEMPTS: u32 = 100;
 
+#[rustfmt::skip]
 pub(super) fn cases() -> Vec<Case> {
-    let around =
-        "an exception, page tables, the 32 pages of a read-ahead of 128 KiB allocated, zeroed and cached";
+    let around = "an exception, page tables, the 32 pages of a read-ahead of 128 KiB allocated, zeroed and cached";
     let alone = "an exception, page tables, one page allocated, zeroed and cached";
     vec![
-        hole_case(
-            "major-index-0/sparse-40GB",
-            "index 0 of a mapped file of 40 GB touched, all of it a hole",
-            false,
-            Order::Untold,
-        )
-        .predict(3_000.0, 30_000.0, around),
-        hole_case(
-            "major-random/sparse-40GB",
-            "a random page of a mapped file of 40 GB touched, all of it a hole",
-            true,
-            Order::Untold,
-        )
-        .predict(3_000.0, 30_000.0, around),
-        hole_case(
-            "major-random/sparse-40GB-alone",
-            "the same, where the kernel is advised to take no page around it",
-            true,
-            Order::Random,
-        )
-        .predict(3_000.0, 4_000.0, alone),
+        hole_case("major-index-0/sparse-40GB", "index 0 of a mapped file of 40 GB touched, all of it a hole", false, Order::Untold)
+            .predict(3_000.0, 30_000.0, around),
+        hole_case("major-random/sparse-40GB", "a random page of a mapped file of 40 GB touched, all of it a hole", true, Order::Untold)
+            .predict(3_000.0, 30_000.0, around),
+        hole_case("major-random/sparse-40GB-alone", "the same, where the kernel is advised to take no page around it", true, Order::Random)
+            .predict(3_000.0, 4_000.0, alone),
     ]
 }
 
@@ -80,12 +65,7 @@ struct Hole {
     page: usize,
     /// Faults, and bytes read from devices, before the touch.
     before: (Faults, Option<u64>),
-    /// Touches that count, and their faults.
-    touches: u64,
-    faults: Faults,
-    /// Faults of the last run.
-    last: u64,
-    left_out: u64,
+    tally: Tally,
 }
 
 impl Hole {
@@ -95,9 +75,8 @@ impl Hole {
         }
         let file = make_sparse_file(directory, BYTES)?;
         let random = random.then(|| Random::new(BYTES));
-        let (before, faults) = Default::default();
-        let (mapped, page, touches, last, left_out) = Default::default();
-        Ok(Self { file, mapped, advice, random, page, before, touches, faults, last, left_out })
+        let (mapped, page, before, tally) = Default::default();
+        Ok(Self { file, mapped, advice, random, page, before, tally })
     }
 
     /// Opens and maps the file anew: the kernel then reads around a touch as it does at the first one of a program.
@@ -129,21 +108,9 @@ impl Hole {
         let faults = Faults::count_so_far()?.since(self.before.0);
         check_hole(byte, self.before.1.zip(fault_count::bytes_read_from_devices()))?;
         if faults == (Faults { minor: 0, major: 1 }) {
-            (self.touches, self.last) = (self.touches + 1, self.last + 1);
-            self.faults += faults;
-            return Ok(Counts::Yes);
+            return Ok(self.tally.count(1, faults));
         }
-        self.left_out += 1;
-        if self.left_out <= 16 + self.touches {
-            return Ok(Counts::Again);
-        }
-        Err(Error::Missing(format!(
-            "{} of {} touches of a hole were not one major fault (the last: {} minor, {} major)",
-            self.left_out,
-            self.left_out + self.touches,
-            faults.minor,
-            faults.major
-        )))
+        self.tally.leave_out(faults).map_err(Error::Missing)
     }
 }
 
@@ -186,17 +153,13 @@ fn check_hole(byte: Option<u8>, charged: Option<(u64, u64)>) -> Result<()> {
 
 impl Subject for Hole {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        self.last = 0;
+        self.tally.last = 0;
         let touch = |hole: &mut Self| hole.mapped.as_ref().map(|region| region.read_first_byte(hole.page));
         clock.time_each(iterations, self, Self::prepare_touch, touch, Self::check_touch)
     }
 
     fn report(&self) -> Report {
-        let mut evidence = vec![fault_summary(self.touches, self.faults)];
-        if self.left_out > 0 {
-            evidence.push(format!("{} touches were something else, and left out", self.left_out));
-        }
-        Report { events: Some(self.last), evidence, ..Report::default() }
+        self.tally.report()
     }
 }
 
@@ -216,7 +179,7 @@ mod tests {
             let (next, region) = (hole.page + 1, hole.mapped.as_ref().expect("mapped"));
             let is_beside = region.count_resident(next..next + 1, &mut [0]).expect("asked") == 1;
             assert_eq!(is_beside, advice == Order::Untold, "page {next} after a touch of the one before");
-            assert_eq!((hole.report().events, hole.faults.major), (Some(20), 20));
+            assert_eq!((hole.report().events, hole.tally.faults.major), (Some(20), 20));
             assert_eq!(hole.page != 0, random, "index 0, or one of ten million");
         }
         assert_eq!(std::fs::read_dir(scratch.path()).expect("listed").count(), 0, "the file has a name");

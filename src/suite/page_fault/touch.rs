@@ -2,7 +2,7 @@
 //! faults around it.
 
 use crate::case::{Report, Subject};
-use crate::clock::{Clock, Delta, Ticks};
+use crate::clock::{Clock, Counts, Delta, Ticks};
 use crate::error::{Error, Result};
 use crate::kit::fault_count::{Faults, UNCOUNTED, counts_faults};
 
@@ -151,9 +151,55 @@ pub(super) fn check_fault_each(delta: &Delta, iterations: u64) -> std::result::R
 }
 
 /// The evidence of these touches and their faults.
-pub(super) fn fault_summary(touches: u64, faults: Faults) -> String {
+fn fault_summary(touches: u64, faults: Faults) -> String {
     let each = faults.total() as f64 / touches.max(1) as f64;
     format!("{touches} touches took {} minor and {} major faults, {each:.4} each", faults.minor, faults.major)
+}
+
+/// Single touches, and those that were another fault than they had to be.
+#[derive(Default)]
+pub(super) struct Tally {
+    /// Touches that count, and their faults.
+    touches: u64,
+    pub(super) faults: Faults,
+    /// Faults of the last run.
+    pub(super) last: u64,
+    left_out: u64,
+}
+
+impl Tally {
+    pub(super) fn count(&mut self, touches: u64, faults: Faults) -> Counts {
+        self.touches += touches;
+        self.faults += faults;
+        self.last += faults.total();
+        Counts::Yes
+    }
+
+    /// Discards a touch that was another kind of fault. There may not be many.
+    ///
+    /// # Errors
+    /// A sentence, where there are.
+    pub(super) fn leave_out(&mut self, faults: Faults) -> std::result::Result<Counts, String> {
+        self.left_out += 1;
+        if self.left_out <= 16 + self.touches {
+            return Ok(Counts::Again);
+        }
+        Err(format!(
+            "{} of {} touches were not the fault that they had to be (the last: {} minor, {} major)",
+            self.left_out,
+            self.left_out + self.touches,
+            faults.minor,
+            faults.major
+        ))
+    }
+
+    pub(super) fn report(&self) -> Report {
+        let mut evidence = vec![fault_summary(self.touches, self.faults)];
+        if self.left_out > 0 {
+            evidence.push(format!("{} touches were something else, and left out", self.left_out));
+        }
+        Report { events: Some(self.last), evidence, ..Report::default() }
+    }
 }
 
 #[cfg(test)]

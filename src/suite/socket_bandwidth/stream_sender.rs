@@ -3,16 +3,19 @@
 use crate::case::{Report, Subject};
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
-use crate::kit::alarm::Alarm;
 use crate::kit::placement::explain_refusal;
 use crate::kit::socket::flow::{Bounds, Control};
 use crate::kit::socket::source::Source;
-use crate::kit::socket::{enable_nagle, flush_held_data};
+use crate::kit::socket::{enable_nagle, flush_held_data, raw_descriptor};
+use crate::kit::watchdog::Alarm;
 use crate::platform::partner::Partner;
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 /// One connection: the source of its messages, and the control by which the receiver returns its count.
 pub(super) struct Connection {
+    /// The end that sends. It is closed before the source frees what it sends.
+    pub(super) end: OwnedFd,
     pub(super) source: Box<dyn Source>,
     pub(super) control: Control,
     pub(super) bounds: Bounds,
@@ -70,14 +73,14 @@ impl StreamSender {
 fn send_stream(connections: &mut [Connection], messages: u64, bytes: u64) -> i64 {
     for _ in 0..messages {
         for connection in &mut *connections {
-            let sent = connection.source.send_message();
+            let sent = connection.source.send_message(raw_descriptor(&connection.end));
             if sent < 0 {
                 return sent;
             }
         }
     }
     for connection in &*connections {
-        flush_held_data(connection.source.raw_descriptor());
+        flush_held_data(raw_descriptor(&connection.end));
     }
     for connection in connections {
         let count = connection.control.receive_count();
@@ -87,7 +90,7 @@ fn send_stream(connections: &mut [Connection], messages: u64, bytes: u64) -> i64
         if count as u64 != messages * bytes {
             return MISCOUNTED;
         }
-        let settled = connection.source.wait_until_released();
+        let settled = connection.source.wait_until_released(raw_descriptor(&connection.end));
         if settled < 0 {
             return settled;
         }
@@ -102,13 +105,13 @@ fn send_datagrams(connection: &mut Connection, messages: u64, bytes: u64) -> i64
     let (mut missing, mut sent) = (messages, 0);
     loop {
         for _ in 0..missing {
-            let answer = connection.source.send_message();
+            let answer = connection.source.send_message(raw_descriptor(&connection.end));
             if answer < 0 {
                 return answer;
             }
         }
         sent += missing;
-        let count = connection.control.receive_datagram_count(connection.source.raw_descriptor());
+        let count = connection.control.receive_datagram_count(raw_descriptor(&connection.end));
         if count < 0 {
             return count;
         }
@@ -133,7 +136,7 @@ impl Subject for StreamSender {
         let patience = self.batch_timeout(messages);
         let Self { connections, bytes, alarm, .. } = self;
         let announced = connections.iter_mut().map(|connection| {
-            enable_nagle(connection.source.raw_descriptor());
+            enable_nagle(raw_descriptor(&connection.end));
             connection.control.announce_batch(messages * *bytes)
         });
         let mut answer = announced.min().unwrap_or(0).min(0);

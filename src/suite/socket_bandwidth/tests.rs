@@ -47,9 +47,9 @@ fn with_receiver(step: impl FnMut(&OwnedFd, &OwnedFd) -> i64 + Send + 'static) -
     let mut step = step;
     let at = (Same.partner_cpu(&place).unwrap(), Class::Ordinary);
     let partner = Partner::start(Kind::Process, at, move || step(&far, &theirs), || ()).unwrap();
-    let source = Box::new(Sent::new(near, 100));
+    let source = Box::new(Sent::new(100));
     let connection =
-        Connection { source, control: Control::new(ours), bounds: Bounds::Stream, buffers: None };
+        Connection { end: near, source, control: Control::new(ours), bounds: Bounds::Stream, buffers: None };
     let mut stream = StreamSender::new("tcp", vec![connection], (10, 100), vec![partner]).unwrap();
     let begun = Instant::now();
     let error = stream.run(1, &Clock::start_up()).map(drop).unwrap_err();
@@ -88,9 +88,14 @@ fn a_receiver_that_dies_or_hangs_ends_the_case_in_seconds() {
 fn lost_datagrams_are_in_the_evidence() {
     let [near, _far] = connected_ends(Udp).unwrap();
     let [ours, _theirs] = Transport::UnixSeqpacket.connected_pair().unwrap();
-    let source = Box::new(Sent::new(near, 100));
-    let connection =
-        Connection { source, control: Control::new(ours), bounds: Bounds::Datagram, buffers: None };
+    let source = Box::new(Sent::new(100));
+    let connection = Connection {
+        end: near,
+        source,
+        control: Control::new(ours),
+        bounds: Bounds::Datagram,
+        buffers: None,
+    };
     let mut stream = StreamSender::new("udp", vec![connection], (10, 100), Vec::new()).unwrap();
     assert!(stream.report().evidence.is_empty());
     (stream.sent, stream.received) = (200, 150);

@@ -4,12 +4,13 @@ use super::{Ending, Part, QUEUE, Row};
 use crate::case::{Report, Subject};
 use crate::clock::{Clock, Counts, Ticks};
 use crate::error::{Error, Result};
-use crate::kit::alarm::Alarm;
+use crate::kit::kernel_call::time_until_error;
 use crate::kit::placement::partner_time_limit;
 use crate::kit::socket::connection::{
-    Address, End, Family, Listeners, Side, accept, check_granted, count_time_wait, error_from_answer,
+    Address, End, Family, Listeners, accept, check_granted, count_time_wait, error_from_answer,
     open_stream_socket,
 };
+use crate::kit::watchdog::Alarm;
 use std::net::Ipv4Addr;
 
 /// Connections that are made before the case, to count what they leave in TIME_WAIT.
@@ -262,8 +263,8 @@ pub(super) fn verify_ends(family: Family, client: &End, server: &End) -> Result<
     if family == Family::Unix {
         return verify_processes(client, server); // a client has no address
     }
-    let port = |end: &End, side| end.address_of_side(side).map(|address: Address| address.ipv4_socket_addr());
-    let (ours, theirs) = (port(client, Side::Own)?, port(server, Side::Other)?);
+    let (ours, theirs) =
+        (client.own_and_peer_addresses().map(|of| of[0]), server.own_and_peer_addresses().map(|of| of[1]));
     if ours != theirs {
         return Err(Error::Disturbed(format!(
             "{theirs:?} was accepted where {ours:?} had connected: run again"
@@ -303,21 +304,22 @@ fn close_both(ending: Ending, client: End, server: End) -> Result<()> {
     check_granted("close", answer)
 }
 
-/// Times whole connections in a loop.
-pub(super) struct Whole {
-    listeners: Listeners,
-    ending: Ending,
-    alarm: Alarm,
-}
-
-impl Whole {
-    /// Listens.
-    ///
-    /// # Errors
-    /// [`Error::Missing`] for what the machine lacks; a call that the kernel refuses.
-    pub(super) fn new(family: Family, ending: Ending) -> Result<Self> {
-        Ok(Self { listeners: Listeners::open_one(family, QUEUE)?, ending, alarm: Alarm::new()? })
-    }
+/// Whole connections in a loop.
+///
+/// # Errors
+/// [`Error::Missing`] for what the machine lacks; a call that the kernel refuses.
+pub(super) fn whole_connections(family: Family, ending: Ending) -> Result<impl Subject> {
+    let (listeners, mut alarm) = (Listeners::open_one(family, QUEUE)?, Alarm::new()?);
+    Ok(move |iterations: u64, clock: &Clock| {
+        let (at, listener) = (*listeners.address(), listeners.first_descriptor());
+        let timed = || time_until_error(iterations, clock, || connect_and_close(&at, listener, ending));
+        let ended = alarm.run_with_limit(partner_time_limit(iterations), timed);
+        let ticks = ended.map_err(|(call, answer)| error_from_answer(call, answer))?;
+        match listeners.find_waiting()? {
+            None => Ok(ticks),
+            Some(_) => Err(Error::Disturbed("a connection waits that was not ours: run again".into())),
+        }
+    })
 }
 
 /// One connection from socket(2) to the second close(2).
@@ -342,27 +344,4 @@ fn connect_and_close(
         Ending::Reset => client.reset_on_close().min(client.close()).min(server.close()),
     };
     if closed < 0 { Err(("close", closed)) } else { Ok(()) }
-}
-
-impl Subject for Whole {
-    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        let (at, listener) = (*self.listeners.address(), self.listeners.first_descriptor());
-        let ending = self.ending;
-        let mut ended = Ok(());
-        let ticks = self.alarm.run_with_limit(partner_time_limit(iterations), || {
-            clock.time(|| {
-                for _ in 0..iterations {
-                    ended = connect_and_close(&at, listener, ending);
-                    if ended.is_err() {
-                        break;
-                    }
-                }
-            })
-        });
-        ended.map_err(|(call, answer)| error_from_answer(call, answer))?;
-        match self.listeners.find_waiting()? {
-            None => Ok(ticks),
-            Some(_) => Err(Error::Disturbed("a connection waits that was not ours: run again".into())),
-        }
-    }
 }

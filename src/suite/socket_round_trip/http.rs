@@ -1,13 +1,11 @@
 //! Requests to a small web server of the suite: over one connection, or over one each.
 
 use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, Place, Report, Rule, SetUp, Subject, set_up};
-use crate::clock::{Clock, Ticks};
-use crate::error::{Error, Result};
-use crate::kit::alarm::Alarm;
-use crate::kit::message_size::LOOPBACK;
-use crate::kit::placement::{Placement, explain_refusal, partner_time_limit};
-use crate::kit::round_trip::both_left_cpu;
+use crate::case::{Case, Claim, Place, Rule, SetUp, set_up};
+use crate::error::Result;
+use crate::kit::placement::{NOT_THE_MESSAGE, Placement};
+use crate::kit::round_trip::{Exchange, both_left_cpu};
+use crate::kit::socket::LOOPBACK;
 use crate::kit::socket::connection::{Address, End, Family, Listeners, accept, open_stream_socket};
 use crate::kit::socket::set_option;
 use crate::kit::socket::transfer::{receive, send_whole};
@@ -38,7 +36,7 @@ fn http_case(keeps: bool, placement: Placement) -> Case {
     let case = Case::new(
         format!("http-{name}-{}/1KiB", placement.name()),
         title,
-        set_up(move |place| Requests::start(place, placement, keeps, false)),
+        request_set_up(placement, keeps, |page, path| page[..DIGITS].copy_from_slice(path)),
     );
     let case = placement.add_needs(case).need(LOOPBACK);
     let is_default = placement == Placement::Same;
@@ -48,11 +46,6 @@ fn http_case(keeps: bool, placement: Placement) -> Case {
     case.derived_figure("rate", Rule::Rate)
         .claim(Claim::Checked("every page is whole, begins with the path that was asked for, and names the process that was started"))
         .predict(2_000.0 + wakes, 18_000.0 + connection, "a round trip by TCP, and two texts read; a connection where it has its own")
-}
-
-/// A server that has one page only: a lie for the battery.
-pub fn one_page_for_all() -> SetUp {
-    set_up(|place| Requests::start(place, Placement::Same, true, true))
 }
 
 /// Receives into `text` until it holds the end of a header, and then `more` bytes. Returns the length, 0 at the end of the stream,
@@ -74,15 +67,15 @@ fn receive_text(end: i32, text: &mut [u8], more: usize) -> i64 {
 }
 
 /// The server: one connection after another.
-struct Server {
+struct Server<F> {
     listeners: Listeners,
     connection: Option<End>,
     answer: Vec<u8>,
     /// Length of the answer's header.
     header: usize,
     keeps: bool,
-    /// Whether it answers every request by the same page.
-    has_one_page: bool,
+    /// Writes a page for the path of a request.
+    write_page: F,
     request: [u8; LONGEST],
 }
 
@@ -90,12 +83,12 @@ fn header_text(process: u32) -> String {
     format!("HTTP/1.1 200 OK\r\nContent-Length: {PAGE}\r\nServer: syscost {process:010}\r\n\r\n")
 }
 
-impl Server {
-    fn new(listeners: Listeners, keeps: bool, has_one_page: bool) -> Self {
+impl<F: FnMut(&mut [u8], &[u8])> Server<F> {
+    fn new(listeners: Listeners, keeps: bool, write_page: F) -> Self {
         let header = header_text(0).len();
         let mut answer = header_text(0).into_bytes();
         answer.resize(header + PAGE, b'x');
-        Self { listeners, connection: None, answer, header, keeps, has_one_page, request: [0; LONGEST] }
+        Self { listeners, connection: None, answer, header, keeps, write_page, request: [0; LONGEST] }
     }
 
     /// Accepts a connection, or answers a request. 0, or a negative error number. Allocates nothing.
@@ -117,15 +110,13 @@ impl Server {
             return length;
         }
         if !self.request.starts_with(b"GET /") {
-            return -i64::from(libc::EBADMSG);
+            return NOT_THE_MESSAGE;
         }
         write_digits(
             &mut self.answer[self.header - DIGITS - END_OF_HEADER.len()..],
             u64::from(std::process::id()),
         );
-        if !self.has_one_page {
-            self.answer[self.header..][..DIGITS].copy_from_slice(&self.request[PATH..][..DIGITS]);
-        }
+        (self.write_page)(&mut self.answer[self.header..], &self.request[PATH..][..DIGITS]);
         let sent = send_whole(end, &self.answer);
         if !self.keeps {
             self.connection = None;
@@ -141,13 +132,7 @@ fn write_digits(text: &mut [u8], mut number: u64) {
     }
 }
 
-/// The measuring end, with its server.
-struct Requests {
-    client: Client,
-    alarm: Alarm,
-    partners: Vec<Partner>,
-}
-
+/// The measuring end.
 struct Client {
     address: Address,
     connection: Option<End>,
@@ -159,28 +144,43 @@ struct Client {
     number: u64,
 }
 
-impl Requests {
-    fn start(place: &Place, placement: Placement, keeps: bool, has_one_page: bool) -> Result<Self> {
-        /// Connections that may wait: one.
-        const QUEUE: u32 = 1;
-        let listeners = Listeners::open_one(Family::Tcp, QUEUE)?;
-        let address = *listeners.address();
-        let mut server = Server::new(listeners, keeps, has_one_page);
-        let at = (placement.partner_cpu(place)?, Class::Ordinary);
-        let partner = Partner::start(Kind::Process, at, move || server.step(), || ())?;
-        let mut expected = header_text(partner.task().process.as_raw() as u32).into_bytes();
-        expected.resize(expected.len() + PAGE, b'x');
-        let client = Client {
-            address,
-            connection: None,
-            keeps,
-            request: b"GET /0000000000 HTTP/1.1\r\nHost: localhost\r\n\r\n".to_vec(),
-            answer: vec![0; expected.len()],
-            expected,
-            number: 0,
-        };
-        Ok(Self { client, alarm: Alarm::new()?, partners: vec![partner] })
-    }
+/// Requests to a server that writes each page by `write_page`.
+pub fn request_set_up(
+    placement: Placement,
+    keeps: bool,
+    write_page: impl Fn(&mut [u8], &[u8]) + Copy + Send + 'static,
+) -> SetUp {
+    set_up(move |place| {
+        let (mut client, server) = start(place, placement, keeps, write_page)?;
+        Exchange::new("http", vec![server], 1, move || client.request_page())
+    })
+}
+
+fn start(
+    place: &Place,
+    placement: Placement,
+    keeps: bool,
+    write_page: impl Fn(&mut [u8], &[u8]) + Send + 'static,
+) -> Result<(Client, Partner)> {
+    /// Connections that may wait: one.
+    const QUEUE: u32 = 1;
+    let listeners = Listeners::open_one(Family::Tcp, QUEUE)?;
+    let address = *listeners.address();
+    let mut server = Server::new(listeners, keeps, write_page);
+    let at = (placement.partner_cpu(place)?, Class::Ordinary);
+    let partner = Partner::start(Kind::Process, at, move || server.step(), || ())?;
+    let mut expected = header_text(partner.task().process.as_raw() as u32).into_bytes();
+    expected.resize(expected.len() + PAGE, b'x');
+    let client = Client {
+        address,
+        connection: None,
+        keeps,
+        request: b"GET /0000000000 HTTP/1.1\r\nHost: localhost\r\n\r\n".to_vec(),
+        answer: vec![0; expected.len()],
+        expected,
+        number: 0,
+    };
+    Ok((client, partner))
 }
 
 impl Client {
@@ -216,40 +216,8 @@ impl Client {
         match length {
             refused if refused < 0 => refused,
             length if length as usize == self.expected.len() && self.answer == self.expected => 0,
-            _ => NOT_THE_PAGE,
+            _ => NOT_THE_MESSAGE,
         }
-    }
-}
-
-/// The answer for a page that is not the one that was asked for.
-const NOT_THE_PAGE: i64 = -(libc::EBADMSG as i64);
-
-impl Subject for Requests {
-    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        let Self { client, alarm, partners } = self;
-        let mut answer = 0;
-        let ticks = alarm.run_with_limit(partner_time_limit(iterations), || {
-            clock.time(|| {
-                for _ in 0..iterations {
-                    answer = client.request_page();
-                    if answer < 0 {
-                        break;
-                    }
-                }
-            })
-        });
-        match answer {
-            NOT_THE_PAGE => Err(Error::Disproved(format!(
-                "http: page {} was not the one that was asked for, or not from the server that was started",
-                client.number
-            ))),
-            refused if refused < 0 => Err(explain_refusal("http", refused, partners, iterations)),
-            _ => Ok(ticks),
-        }
-    }
-
-    fn report(&self) -> Report {
-        Report { partners: self.partners.iter().map(Partner::task).collect(), ..Report::default() }
     }
 }
 
@@ -257,14 +225,15 @@ impl Subject for Requests {
 mod tests {
     use super::*;
     use crate::case::Scale;
-    use crate::kit::runnable::{test_clock, test_place};
+    use crate::kit::runnable::test_place;
 
     #[test]
     fn another_page_and_another_server_are_caught() {
         let place = test_place(&std::env::temp_dir(), Scale::Smoke);
-        let mut client = Requests::start(&place, Placement::Same, true, false).unwrap();
-        assert_eq!(client.client.request_page(), 0);
-        client.client.expected[header_text(0).len() - END_OF_HEADER.len() - 1] ^= 1;
-        assert!(matches!(client.run(1, &test_clock()), Err(Error::Disproved(_))));
+        let copies = |page: &mut [u8], path: &[u8]| page[..DIGITS].copy_from_slice(path);
+        let (mut client, _server) = start(&place, Placement::Same, true, copies).unwrap();
+        assert_eq!(client.request_page(), 0);
+        client.expected[header_text(0).len() - END_OF_HEADER.len() - 1] ^= 1;
+        assert_eq!(client.request_page(), NOT_THE_MESSAGE);
     }
 }

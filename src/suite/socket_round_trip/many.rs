@@ -1,31 +1,27 @@
 //! Round trips over many connections at once, which one loop of epoll serves.
 
 use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, Place, Report, SetUp, Subject, set_up};
-use crate::clock::{Clock, Ticks};
+use crate::case::{Case, Claim, Place, Subject, set_up};
 use crate::error::{Error, Result};
-use crate::kit::alarm::Alarm;
 use crate::kit::kernel_call::errno_of;
-use crate::kit::message_size::{LOOPBACK, size_text};
-use crate::kit::placement::{Placement, explain_refusal, partner_time_limit};
-use crate::kit::round_trip::{both_left_cpu, partner_passed_tokens};
+use crate::kit::placement::{NOT_THE_MESSAGE, Placement};
+use crate::kit::round_trip::{Exchange, both_left_cpu, partner_passed_tokens};
 use crate::kit::socket::Transport;
 use crate::kit::socket::transfer::{receive_whole, send_whole};
+use crate::kit::socket::{LOOPBACK, size_text};
 use crate::kit::socket::{raw_descriptor, verify_connected};
 use crate::platform::partner::{Class, Kind, Partner};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
-use std::cell::Cell;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 
 /// Bytes of a message.
 const MESSAGE: usize = 56;
-type Message = [u8; MESSAGE];
+/// What is sent over a connection.
+pub type Message = [u8; MESSAGE];
 /// Events that one call of epoll_wait(2) takes.
 const EVENTS: usize = 64;
-/// The answer for a reply that is not the message.
-const NOT_THE_MESSAGE: i64 = -(libc::EBADMSG as i64);
 
 pub(super) fn many_cases() -> Vec<Case> {
     vec![many_case::<10>(false), many_case::<100>(true)]
@@ -41,7 +37,7 @@ fn many_case<const COUNT: u64>(is_default: bool) -> Case {
             "{size} to and fro over each of {count} TCP connections, served by one epoll loop, {}",
             placement.title()
         ),
-        set_up(move |place| Connections::start(place, count, |message| message)),
+        set_up(move |place| connect(place, count, |message| message)),
     );
     let case = placement.add_needs(case).need(LOOPBACK);
     let case = if is_default { case } else { case.need(FULL_SCALE) };
@@ -56,48 +52,35 @@ fn many_case<const COUNT: u64>(is_default: bool) -> Case {
         )
 }
 
-struct Connections {
-    near: Vec<OwnedFd>,
-    partners: Vec<Partner>,
-    alarm: Alarm,
-    round: u64,
-}
-
-impl Connections {
-    /// `reply` makes the server's answer of a message.
-    fn start(
-        place: &Place,
-        count: usize,
-        reply: impl Fn(Message) -> Message + Send + 'static,
-    ) -> Result<Self> {
-        let (mut near, mut far) = (Vec::new(), Vec::new());
-        for _ in 0..count {
-            let ends = Transport::Tcp.connected_pair()?;
-            verify_connected(Transport::Tcp, &ends)?;
-            let [ours, theirs] = ends;
-            near.push(ours);
-            far.push(File::from(theirs));
-        }
-        let epoll =
-            Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(|e| Error::from_errno("epoll_create1", e))?;
-        for (index, end) in far.iter().enumerate() {
-            let event = EpollEvent::new(EpollFlags::EPOLLIN, index as u64);
-            epoll.add(end, event).map_err(|e| Error::from_errno("epoll_ctl", e))?;
-        }
-        let at = (Placement::Same.partner_cpu(place)?, Class::Ordinary);
-        let partner = Partner::start(Kind::Process, at, move || serve_events(&epoll, &far, &reply), || ())?;
-        Ok(Self { near, partners: vec![partner], alarm: Alarm::new()?, round: 0 })
+/// A message over each of `count` connections. `reply` makes the server's answer of a message.
+///
+/// # Errors
+/// The kernel refuses a connection or the server.
+pub fn connect<F: Fn(Message) -> Message + Send + 'static>(
+    place: &Place,
+    count: usize,
+    reply: F,
+) -> Result<impl Subject + use<F>> {
+    let (mut near, mut far) = (Vec::new(), Vec::new());
+    for _ in 0..count {
+        let ends = Transport::Tcp.connected_pair()?;
+        verify_connected(Transport::Tcp, &ends)?;
+        let [ours, theirs] = ends;
+        near.push(ours);
+        far.push(File::from(theirs));
     }
-}
-
-/// A server that answers each message by the first one: a lie for the battery.
-pub fn one_reply_for_all() -> SetUp {
-    set_up(|place| {
-        let first: Cell<Option<Message>> = Cell::new(None);
-        Connections::start(place, 100, move |message| {
-            first.set(first.get().or(Some(message)));
-            first.get().unwrap_or(message)
-        })
+    let epoll =
+        Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(|e| Error::from_errno("epoll_create1", e))?;
+    for (index, end) in far.iter().enumerate() {
+        let event = EpollEvent::new(EpollFlags::EPOLLIN, index as u64);
+        epoll.add(end, event).map_err(|e| Error::from_errno("epoll_ctl", e))?;
+    }
+    let at = (Placement::Same.partner_cpu(place)?, Class::Ordinary);
+    let partner = Partner::start(Kind::Process, at, move || serve_events(&epoll, &far, &reply), || ())?;
+    let mut round = 0;
+    Exchange::new("tcp", vec![partner], count as u64, move || {
+        round += 1;
+        exchange_with_all(&near, round)
     })
 }
 
@@ -147,35 +130,6 @@ fn exchange_with_all(ends: &[OwnedFd], round: u64) -> i64 {
         }
     }
     0
-}
-
-impl Subject for Connections {
-    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        let Self { near, partners, alarm, round } = self;
-        let mut answer = 0;
-        let ticks = alarm.run_with_limit(partner_time_limit(iterations * near.len() as u64), || {
-            clock.time(|| {
-                for _ in 0..iterations {
-                    *round += 1;
-                    answer = exchange_with_all(near, *round);
-                    if answer < 0 {
-                        break;
-                    }
-                }
-            })
-        });
-        match answer {
-            0 => Ok(ticks),
-            NOT_THE_MESSAGE => {
-                Err(Error::Disproved("a reply was not the message of its connection and round".into()))
-            }
-            refused => Err(explain_refusal("tcp", refused, partners, iterations)),
-        }
-    }
-
-    fn report(&self) -> Report {
-        Report { partners: self.partners.iter().map(Partner::task).collect(), ..Report::default() }
-    }
 }
 
 #[cfg(test)]

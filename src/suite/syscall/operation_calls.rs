@@ -9,7 +9,7 @@
 use crate::case::{Place, Subject};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
-use crate::kit::io_uring_refusal::io_uring_refusal;
+use crate::kit::kernel_call::io_uring_refusal;
 use crate::kit::kernel_call::{errno_of, time_calls};
 use crate::kit::operation_table::{Row, answer_of, entered, is_true, operation_rows, repeated};
 use crate::platform::process::Pidfd;

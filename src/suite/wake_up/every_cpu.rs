@@ -30,7 +30,7 @@ pub(super) fn every_cpu_cases() -> Vec<Case> {
 
 fn every_cpu_case(setting: Setting) -> Case {
     let title = format!("the latest of a wake-up of every CPU, {}", setting.title);
-    let set_up = set_up(move |place| Sleepers::start(place, setting, Moments::sleep_through));
+    let set_up = every_cpu_set_up(setting, Moments::sleep_through);
     let case = Case::new(format!("every-cpu/{}", setting.name), title, set_up).need(PINNED).need(TWO_CPUS);
     let case = if setting.is_real_time { case.need(REAL_TIME).need(IDLE_STATES) } else { case };
     let slack = if setting.is_real_time { 0.0 } else { 150_000.0 };
@@ -43,13 +43,13 @@ fn every_cpu_case(setting: Setting) -> Case {
     )
 }
 
-/// Wake-ups of the measuring CPU alone: a lie for the battery.
-pub fn other_cpus_left_out() -> SetUp {
-    set_up(|place| Sleepers::start(place, IDLE, |_, _| 0))
+/// Wake-ups of the measuring CPU, and of the others by `turn`.
+pub fn every_cpu_set_up(setting: Setting, turn: Turn) -> SetUp {
+    set_up(move |place| Sleepers::start(place, setting, turn))
 }
 
 /// The moments of a turn, which all tasks share.
-struct Moments {
+pub struct Moments {
     /// The moment of the first, ns of CLOCK_MONOTONIC; each of the others is one sleep later.
     first_ns: AtomicU64,
     /// The greatest lateness at each moment, ns.
@@ -78,7 +78,7 @@ impl Moments {
 }
 
 /// What the other CPUs do in a turn.
-type Turn = fn(&Moments, usize) -> i64;
+pub type Turn = fn(&Moments, usize) -> i64;
 
 struct Sleepers {
     crew: Crew,

@@ -1,16 +1,17 @@
 //! Requests that come at a given rate, as schbench sends them: the 99th percentile of the time until they are answered, and the
 //! rate from which on it is too long.
 
-use super::request::{MULTIPLICATIONS, PATIENCE_NS, Work, now_ns, time_alone_ns};
+use super::request::{MULTIPLICATIONS, Work, await_word, now_ns, time_alone_ns};
 use crate::case::need::{FULL_SCALE, PINNED};
 use crate::case::{Case, Claim, Found, OwnTasks, Place, Report, SetUp, Subject, set_up};
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
 use crate::kit::kernel_call::check_granted;
-use crate::platform::futex::{Reach, wait, wait_until, wake, wake_all};
+use crate::kit::placement::roaming;
+use crate::platform::arch;
+use crate::platform::futex::{Reach, wait, wake, wake_all};
 use crate::platform::partner::{Class, Kind, Partner};
 use crate::platform::sleep::{Nanosleep, Sleep};
-use crate::platform::{arch, cpu};
 use crate::record::{Axis, Curve, Study};
 use crate::statistic::{Random, percentile};
 use std::hint::black_box;
@@ -54,12 +55,8 @@ fn load_case(percent: u32, is_default: bool) -> Case {
         )
 }
 
-/// Requests at a rate that are answered without work: a lie for the battery.
-pub fn load_without_work() -> SetUp {
-    load_set_up(75, |_| 0)
-}
-
-fn load_set_up(percent: u32, work: Work) -> SetUp {
+/// Requests that keep the CPUs busy to `percent`, of which each is answered after `work`.
+pub fn load_set_up(percent: u32, work: Work) -> SetUp {
     set_up(move |place| Load::start(place, percent, work))
 }
 
@@ -168,7 +165,9 @@ impl Load {
             check_granted("a sleep", Nanosleep.sleep_until(Duration::from_nanos(began + due)))?;
             self.counter.send();
         }
-        self.await_answers()?;
+        let all = self.due_ns.len();
+        let late = |done| format!("{done} of {all} requests are answered after 5 s");
+        await_word(&self.counter.done, all as u32, now_ns(), &mut self.workers, late)?;
         let mut latencies = Vec::with_capacity(self.due_ns.len());
         for (slot, due) in self.counter.slots.iter().zip(&self.due_ns) {
             let (taken, done) = (slot.taken_ns.load(SeqCst), slot.done_ns.load(SeqCst));
@@ -189,41 +188,15 @@ impl Load {
         }
         Ok(percentile(&latencies, 99.0))
     }
-
-    fn await_answers(&mut self) -> Result<()> {
-        let deadline = now_ns() + PATIENCE_NS;
-        loop {
-            let done = self.counter.done.load(SeqCst);
-            if done as usize == self.due_ns.len() {
-                return Ok(());
-            }
-            if let Some(fate) = self.workers.iter_mut().find_map(Partner::fate) {
-                return Err(fate.into_error("a worker: "));
-            }
-            if now_ns() > deadline {
-                let all = self.due_ns.len();
-                return Err(Error::Disturbed(format!(
-                    "{done} of {all} requests are answered after 5 s: the CPUs are too busy"
-                )));
-            }
-            wait_until(&self.counter.done, done, Duration::from_nanos(deadline));
-        }
-    }
 }
 
 /// Starts a worker that may run on every CPU.
 fn start_worker(counter: &Arc<Counter>, here: usize, work: Work) -> Result<Partner> {
     let (theirs, nudged) = (Arc::clone(counter), Arc::clone(counter));
-    let mut is_free = false;
-    let step = move || {
-        if !is_free {
-            // A CPU that was taken away meanwhile leaves it where it is.
-            let _ = cpu::allow_cpus(cpu::initial_cpus());
-            is_free = true;
-        }
+    let step = roaming(move || {
         theirs.work_or_wait(work);
         0
-    };
+    });
     let nudge = move || {
         nudged.bell.fetch_add(1, SeqCst);
         wake_all(&nudged.bell, Reach::Private);

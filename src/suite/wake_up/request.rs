@@ -5,10 +5,11 @@ use crate::case::need::{FULL_SCALE, PINNED};
 use crate::case::{Case, Claim, OwnTasks, Place, Report, SetUp, Subject, set_up};
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
+use crate::kit::placement::roaming;
+use crate::platform::arch;
 use crate::platform::futex::{Reach, wait, wait_until, wake};
 use crate::platform::partner::{Class, Kind, Partner, start_spinner};
 use crate::platform::time::clock_gettime_ns;
-use crate::platform::{arch, cpu};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -21,17 +22,19 @@ pub(super) const MULTIPLICATIONS: u64 = 100_000;
 const BUSY: [(&str, usize, bool); 3] =
     [("idle", 0, false), ("busy-1-per-cpu", 1, true), ("busy-2-per-cpu", 2, false)];
 /// How long a worker may take, ns: hundreds of time slices.
-pub(super) const PATIENCE_NS: u64 = 5_000_000_000;
+const PATIENCE_NS: u64 = 5_000_000_000;
 
 /// What is timed, from the moment at which the request is sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Until {
+pub enum Until {
+    /// The worker runs.
     WorkerRuns,
+    /// It has answered.
     WorkIsDone,
 }
 
 /// The work of a request. Returns the product.
-pub(super) type Work = fn(u64) -> u64;
+pub type Work = fn(u64) -> u64;
 
 pub(super) fn request_cases() -> Vec<Case> {
     let rows = [
@@ -61,12 +64,8 @@ fn request_case(
         )
 }
 
-/// Requests that are answered without work: a lie for the battery.
-pub fn requests_without_work() -> SetUp {
-    request_set_up(Until::WorkIsDone, 1, |_| 0)
-}
-
-fn request_set_up(until: Until, busy: usize, work: Work) -> SetUp {
+/// Requests beside `busy` tasks on each CPU, of which each is answered after `work`.
+pub fn request_set_up(until: Until, busy: usize, work: Work) -> SetUp {
     set_up(move |place| Requests::start(place, until, busy, work))
 }
 
@@ -114,13 +113,8 @@ impl Requests {
         let cpus = place.cpus.others.iter().copied().chain([here]);
         let desk = Arc::new(Desk::default());
         let (theirs, nudged) = (Arc::clone(&desk), Arc::clone(&desk));
-        let (mut is_free, mut seen) = (false, 0);
-        let step = move || {
-            if !is_free {
-                // A CPU that was taken away meanwhile leaves it where it is.
-                let _ = cpu::allow_cpus(cpu::initial_cpus());
-                is_free = true;
-            }
+        let mut seen = 0;
+        let step = roaming(move || {
             let slept = wait(&theirs.request, seen, Reach::Private) == 0;
             let request = theirs.request.load(SeqCst);
             if request != seen {
@@ -128,7 +122,7 @@ impl Requests {
                 theirs.answer(request, slept, work);
             }
             0
-        };
+        });
         let nudge = move || nudged.send();
         let worker = Partner::start(Kind::Thread, (here, Class::Ordinary), step, nudge)?;
         let hogs = cpus.flat_map(|cpu| std::iter::repeat_n(cpu, busy));
@@ -143,7 +137,8 @@ impl Requests {
         let sent = now_ns();
         self.desk.send();
         let number = self.desk.request.load(SeqCst);
-        self.await_answer(number, sent)?;
+        let late = |_| "the worker has not answered for 5 s".into();
+        await_word(&self.desk.answered, number, sent, std::slice::from_mut(&mut self.worker), late)?;
         let (woken, done) = (self.desk.woken_ns.load(SeqCst), self.desk.done_ns.load(SeqCst));
         if !self.desk.slept.load(SeqCst) {
             return Ok(None);
@@ -158,24 +153,29 @@ impl Requests {
         let until = if self.until == Until::WorkerRuns { woken } else { done };
         Ok(Some(until.saturating_sub(sent)))
     }
+}
 
-    fn await_answer(&mut self, number: u32, sent: u64) -> Result<()> {
-        loop {
-            let answered = self.desk.answered.load(SeqCst);
-            if answered == number {
-                return Ok(());
-            }
-            if let Some(fate) = self.worker.fate() {
-                return Err(fate.into_error("the worker: "));
-            }
-            let deadline = sent + PATIENCE_NS;
-            if now_ns() > deadline {
-                return Err(Error::Disturbed(
-                    "the worker has not answered for 5 s: the CPUs are too busy".into(),
-                ));
-            }
-            wait_until(&self.desk.answered, answered, Duration::from_nanos(deadline));
+/// Sleeps until this word of workers that began at `since`, ns, has the value.
+pub(super) fn await_word(
+    word: &AtomicU32,
+    wanted: u32,
+    since: u64,
+    workers: &mut [Partner],
+    late: impl FnOnce(u32) -> String,
+) -> Result<()> {
+    let deadline = since + PATIENCE_NS;
+    loop {
+        let now = word.load(SeqCst);
+        if now == wanted {
+            return Ok(());
         }
+        if let Some(fate) = workers.iter_mut().find_map(Partner::fate) {
+            return Err(fate.into_error("a worker: "));
+        }
+        if now_ns() > deadline {
+            return Err(Error::Disturbed(format!("{}: the CPUs are too busy", late(now))));
+        }
+        wait_until(word, now, Duration::from_nanos(deadline));
     }
 }
 

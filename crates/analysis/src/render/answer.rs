@@ -2,8 +2,8 @@
 //! rest.
 
 use syscost_engine::record::verdict::Verdict;
-use syscost_engine::render::enumerate_names;
 use syscost_engine::render::cell::Tone;
+use syscost_engine::render::enumerate_names;
 use syscost_engine::render::table::Layout;
 use syscost_engine::render::terminal_text::{columns_text, count_with_noun, paint, prose_width, wrap};
 

@@ -1,14 +1,8 @@
 //! The liars: which real case each pretends to be, what it does instead, and the claim that must catch it.
 
 use super::Liar;
-use super::own_case;
 use super::stranger;
-use super::twisted::{
-    BEST_FOR_ALL, BEST_IN_ALL, BEST_TIMES, CAPPED, CONSTANT, COUNTED_BEYOND, COUNTS_BEYOND, COUNTS_LATER,
-    HALF, HALF_BEYOND, HALF_LATER, HALF_TIMED, HUNDREDFOLD, MADE_UP, NINE_TENTHS, NINE_TENTHS_BEYOND,
-    ONE_TIMED, OUTSIDE, REMEMBERED, SEVEN_TENTHS, SEVEN_TENTHS_TIMED, SINGLES_LEFT_OUT, TENTH,
-    THREE_QUARTERS_BEYOND_1000, THREE_TENTHS_BESIDE, Twist, UNEVEN, UNWATCHED, leave_to_thread, twist_case,
-};
+use super::twisted::*;
 use syscost::suite;
 use syscost_engine::case::{Case, Cpus, Need, Place, Scale, SetUp};
 
@@ -50,7 +44,7 @@ impl Lie {
 /// What is beyond the batches of the first witness.
 const BEYOND: &str = "beyond the witness's batch";
 
-/// The group name in the ids of [`own_case`], whose cases belong to no group of the suite.
+/// The group name in the ids of [`stranger::find_own`], whose cases belong to no group of the suite.
 const OWN: &str = "own";
 
 /// A liar: the id of the real case, the claim that must catch it, and the lie.
@@ -106,11 +100,11 @@ pub(super) const LIARS: &[Row] = &[
     ("socket_round_trip/unix-stream-same-cpu/56B", "Counted switches", Twisted(NINE_TENTHS)),
     ("socket_round_trip/unix-stream-same-cpu/56B", "Checked answer", Instead("the partner answers from memory", stranger::remembering_partner)),
     ("wake_up/timerfd/idle", "single times", Twisted(NINE_TENTHS)),
-    ("lock/futex-wake/one-by-one-16", "Checked wake-ups", Instead("wakes sleepers of another word", syscost::suite::lock::waiters::wake_ups_of_another_word)),
-    ("context_switch/move/cross-cpu", "Checked CPU", Instead("moves to its own CPU", syscost::suite::context_switch::move_to_cpu::moves_to_own_cpu)),
-    ("socket_round_trip/http-keep-alive-same-cpu/1KiB", "Checked page", Instead("serves one page for all requests", syscost::suite::socket_round_trip::http::one_page_for_all)),
-    ("socket_round_trip/tcp-connections-100-same-cpu/56B", "Checked reply", Instead("replies by the first message", syscost::suite::socket_round_trip::many::one_reply_for_all)),
-    ("socket_round_trip/udp-batch-one-process/mmsg", "Checked messages", Instead("sends nothing", syscost::suite::socket_round_trip::message_batch::batches_left_out)),
+    ("lock/futex-wake/one-by-one-16", "Checked wake-ups", Instead("wakes sleepers of another word", stranger::wake_ups_of_another_word)),
+    ("context_switch/move/cross-cpu", "Checked CPU", Instead("moves to its own CPU", stranger::moves_to_own_cpu)),
+    ("socket_round_trip/http-keep-alive-same-cpu/1KiB", "Checked page", Instead("serves one page for all requests", stranger::one_page_for_all)),
+    ("socket_round_trip/tcp-connections-100-same-cpu/56B", "Checked reply", Instead("replies by the first message", stranger::one_reply_for_all)),
+    ("socket_round_trip/udp-batch-one-process/mmsg", "Checked messages", Instead("sends nothing", stranger::batches_left_out)),
     ("socket_round_trip/http-keep-alive-same-cpu/1KiB", "Counted switches", Twisted(NINE_TENTHS)),
     ("socket_round_trip/tcp-connections-100-same-cpu/56B", "Counted transfers", Twisted(NINE_TENTHS)),
     ("socket_round_trip/udp-batch-one-process/mmsg", "Enters", Twisted(NINE_TENTHS)),
@@ -119,13 +113,13 @@ pub(super) const LIARS: &[Row] = &[
     ("lock/cascade/futex-mutex-8", "Counted switches", Twisted(REMEMBERED)),
     ("lock/cascade/futex-mutex-8", "Counted switches", Twisted(CAPPED)),
     ("wake_up/request-wake/busy-1-per-cpu", "single times", Twisted(NINE_TENTHS)),
-    ("wake_up/request/busy-1-per-cpu", "Checked work", Instead("answers requests without work", syscost::suite::wake_up::request::requests_without_work)),
-    ("wake_up/load-p99/75", "Checked work", Instead("answers requests at a rate without work", syscost::suite::wake_up::load::load_without_work)),
+    ("wake_up/request/busy-1-per-cpu", "Checked work", Instead("answers requests without work", stranger::requests_without_work)),
+    ("wake_up/load-p99/75", "Checked work", Instead("answers requests at a rate without work", stranger::load_without_work)),
     ("wake_up/load-p99/75", "single times", Twisted(NINE_TENTHS)),
-    ("wake_up/every-cpu/idle", "Checked wake-ups", Instead("leaves out the other CPUs", syscost::suite::wake_up::every_cpu::other_cpus_left_out)),
+    ("wake_up/every-cpu/idle", "Checked wake-ups", Instead("leaves out the other CPUs", stranger::other_cpus_left_out)),
     ("wake_up/every-cpu/idle", "single times", Twisted(NINE_TENTHS)),
     ("stolen_time/spin/ordinary", "Calls", Twisted(NINE_TENTHS)),
-    ("stolen_time/spin/beside-hog", "Checked gaps", Instead("reports no gap", syscost::suite::stolen_time::spin_without_gaps)),
+    ("stolen_time/spin/beside-hog", "Checked gaps", Instead("reports no gap", stranger::spin_without_gaps)),
     ("direct_read/random/4KiB", "Counted bytes", Twisted(NINE_TENTHS)),
     ("direct_read/random/4KiB", "Counted bytes", Twisted(HALF)),
     ("direct_read/random/4KiB", "Checked bytes", Instead("reads from the page cache", stranger::cached_instead_of_direct)),
@@ -185,7 +179,7 @@ pub(super) const LIARS: &[Row] = &[
     ("direct_read/random/4KiB", "single times", Twisted(BEST_FOR_ALL)),
     ("direct_read/random/4KiB", "single times", Twisted(BEST_IN_ALL)),
     ("direct_read/random/4KiB", "timed share", Instead("times a cached read beside the device's", stranger::timed_cached_reads)),
-    ("own/hash", "Executes", Instead("remembers its answer behind a lock", own_case::remembered_hash)),
+    ("own/hash", "Executes", Instead("remembers its answer behind a lock", stranger::remembered_hash)),
     ("own/hash", "Executes", Twisted(NINE_TENTHS)),
     ("own/hash", "brackets", Twisted(SEVEN_TENTHS)),
     ("own/hash", "brackets", Twisted(SEVEN_TENTHS_TIMED)),
@@ -235,7 +229,7 @@ pub(super) const LIARS: &[Row] = &[
 fn real_case(id: &str) -> Option<Case> {
     let (group, name) = id.split_once('/')?;
     if group == OWN {
-        return own_case::find(name);
+        return stranger::find_own(name);
     }
     let cases = suite::find_group(group)?.cases;
     let mut case = cases().into_iter().find(|case| case.name == name)?;

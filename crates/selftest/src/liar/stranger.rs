@@ -9,25 +9,34 @@ use crate::platform::region::{PAGE, Region};
 use crate::platform::resident::{Pages, ResidentMemory};
 use crate::platform::{arch, syscall, time};
 use memmap2::MmapMut;
+use std::cell::Cell;
 use std::fs::File;
 use std::hint::black_box;
 use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::rc::Rc;
+use std::sync::Mutex;
 use syscost::kit::blocks::{Blocks, Pattern, single_block_reads};
 use syscost::kit::kernel_call::time_calls;
 use syscost::kit::placement::Placement;
 use syscost::kit::socket::Transport;
-use syscost::kit::socket::dialogue::Timed;
-use syscost::kit::socket::echo::GREETING_BYTES;
+use syscost::kit::socket::dialogue::{GREETING_BYTES, Timed};
 use syscost::kit::socket::endpoint::{Blocking, Endpoint};
 use syscost::kit::task;
 use syscost::suite::chase::operation_ring::{LINE, Spread, Walk};
+use syscost::suite::context_switch::Moving;
+use syscost::suite::lock::waiters::{self, Call, waiter_set_up};
 use syscost::suite::page_fault::touch::{Expected, Touches};
 use syscost::suite::socket_round_trip::conversation::Conversation;
-use syscost_engine::case::{Place, SetUp, Subject, set_up};
+use syscost::suite::socket_round_trip::{http, many, operation_batch};
+use syscost::suite::stolen_time::spin_set_up;
+use syscost::suite::wake_up::IDLE;
+use syscost::suite::wake_up::every_cpu::every_cpu_set_up;
+use syscost::suite::wake_up::load::load_set_up;
+use syscost::suite::wake_up::request::{Until, request_set_up};
+use syscost_engine::case::{Case, Claim, Place, SetUp, Subject, set_up};
 use syscost_engine::clock::witness::ITERATIONS;
-use syscost_engine::clock::{Clock, Ticks};
+use syscost_engine::clock::{Clock, Counts, Ticks};
 
 /// A loop in one bracket.
 fn loop_set_up(turns: impl Fn(u64) + Copy + 'static) -> SetUp {
@@ -249,5 +258,108 @@ pub(super) fn remembering_partner() -> SetUp {
             (BYTES, Timed::Together),
             vec![partner],
         )
+    })
+}
+
+pub(super) fn wake_ups_of_another_word() -> SetUp {
+    waiter_set_up(Call::WakeEach, waiters::OTHER)
+}
+
+/// Moves to the CPU where the thread is.
+pub(super) fn moves_to_own_cpu() -> SetUp {
+    set_up(|place| {
+        let mut moving = Moving::new(place, Placement::Cross)?;
+        moving.sets[0] = moving.sets[1];
+        Ok(moving)
+    })
+}
+
+pub(super) fn one_page_for_all() -> SetUp {
+    http::request_set_up(Placement::Same, true, |_, _| ())
+}
+
+/// A server that answers each message by the first one.
+pub(super) fn one_reply_for_all() -> SetUp {
+    set_up(|place| {
+        let first: Cell<Option<many::Message>> = Cell::new(None);
+        many::connect(place, 100, move |message| {
+            first.set(first.get().or(Some(message)));
+            first.get().unwrap_or(message)
+        })
+    })
+}
+
+pub(super) fn batches_left_out() -> SetUp {
+    operation_batch::batch_set_up(|_, _, _| operation_batch::MESSAGES as i64)
+}
+
+pub(super) fn requests_without_work() -> SetUp {
+    request_set_up(Until::WorkIsDone, 1, |_| 0)
+}
+
+pub(super) fn load_without_work() -> SetUp {
+    load_set_up(75, |_| 0)
+}
+
+/// Wake-ups of the measuring CPU alone.
+pub(super) fn other_cpus_left_out() -> SetUp {
+    every_cpu_set_up(IDLE, |_, _| 0)
+}
+
+/// Reads the clock, and reports no gap.
+pub(super) fn spin_without_gaps() -> SetUp {
+    spin_set_up(false, true, |readings, _| {
+        let first = time::monotonic_raw_ns();
+        [first, (1..readings).fold(first, |_, _| black_box(time::monotonic_raw_ns()))]
+    })
+}
+
+/// Multiplications of a hash: an instruction each.
+const MULTIPLICATIONS: u64 = 4_096;
+/// Additions of a single operation: half a microsecond, which is few steps of some clocks.
+const ADDITIONS: u64 = 2_000;
+
+/// The case of this name.
+pub(super) fn find_own(name: &str) -> Option<Case> {
+    match name {
+        "hash" => Some(
+            Case::looped("hash", "a hash of 4096 multiplications", run_hashes)
+                .claim(Claim::Executes(4_000.0))
+                .claim(Claim::Linear),
+        ),
+        "single" => Some(Case::new("single", "single short operations", single_additions()).one_by_one()),
+        _ => None,
+    }
+}
+
+fn hash() -> u64 {
+    arch::multiply_chain(black_box(MULTIPLICATIONS))
+}
+
+fn run_hashes(n: u64) {
+    (0..n).for_each(|_| _ = black_box(hash()));
+}
+
+/// A hash that is worked out once, and then kept behind a lock.
+pub(super) fn remembered_hash() -> SetUp {
+    set_up(|_| {
+        let answer: Mutex<Option<u64>> = Mutex::new(None);
+        Ok(move |n: u64, clock: &Clock| {
+            Ok(clock.time(|| {
+                for _ in 0..n {
+                    let mut kept = answer.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                    _ = black_box(*kept.get_or_insert_with(hash));
+                }
+            }))
+        })
+    })
+}
+
+fn single_additions() -> SetUp {
+    set_up(|_| {
+        Ok(|n: u64, clock: &Clock| {
+            let add = |(): &mut ()| arch::add_chain(ADDITIONS);
+            clock.time_each(n, &mut (), |()| Ok(()), add, |(), _| Ok(Counts::Yes))
+        })
     })
 }

@@ -21,16 +21,6 @@ pub struct Twist {
 /// A function that replaces this number of iterations of the honest subject.
 type Run = fn(&mut Twisted, u64, &Clock) -> Result<Ticks>;
 
-const fn new_twist(words: &'static str, run: Run) -> Twist {
-    Twist { words, run, from: 1 }
-}
-
-impl Twist {
-    const fn from(self, from: u64) -> Self {
-        Self { from, ..self }
-    }
-}
-
 /// Iterations that a liar does honestly in each batch before it lies: as many as the first witness sees.
 const TRUE_ITERATIONS: u64 = syscost_engine::clock::witness::ITERATIONS;
 /// Batches that a liar does honestly before it lies.
@@ -40,112 +30,76 @@ const TICKS: u64 = 1_000;
 /// Iterations of a batch of which a twentieth is beyond the witness's.
 pub const COUNTED_BEYOND: u64 = TRUE_ITERATIONS * 20 / 19 + 1;
 
-pub const NINE_TENTHS: Twist = new_twist("does nine tenths of the iterations", |lie, n, clock| {
-    lie.honest.run(n - n.div_ceil(10), clock)
-});
-pub const HALF: Twist =
-    new_twist("does half of the iterations", |lie, n, clock| lie.honest.run(n / 2, clock));
-pub const REMEMBERED: Twist = new_twist("works once and answers that time again", Twisted::repeat_first_time);
-pub const MADE_UP: Twist = new_twist("makes up a time for each iteration", |_, n, _| Ok(Ticks(n * TICKS)));
-pub const CONSTANT: Twist = new_twist("makes up a time for each batch", |_, _, _| Ok(Ticks(TICKS)));
-pub const HALF_BEYOND: Twist =
-    new_twist("does half of what is beyond the witness's batch", |lie, n, clock| {
-        lie.honest.run(n - iterations_past_witness(n).div_ceil(2), clock)
-    })
-    .from(143);
-pub const COUNTS_BEYOND: Twist =
-    new_twist("counts in place of what is beyond the witness's batch", |lie, n, clock| {
-        Ok(lie.honest.run(n - iterations_past_witness(n), clock)?
-            + time_counting(iterations_past_witness(n), clock))
-    })
-    .from(COUNTED_BEYOND);
-pub const THREE_QUARTERS_BEYOND_1000: Twist =
-    new_twist("does three quarters of what is beyond 1000 iterations", |lie, n, clock| {
-        lie.honest.run(n - n.saturating_sub(1_000) / 4, clock)
-    })
-    .from(1_250);
-pub const NINE_TENTHS_BEYOND: Twist =
-    new_twist("does nine tenths of what is beyond the witness's batch", |lie, n, clock| {
-        lie.honest.run(n - iterations_past_witness(n) / 10, clock)
-    })
-    .from(256);
-pub const BEST_TIMES: Twist = new_twist("answers the best of single times for each", |lie, n, clock| {
-    Ok(Ticks(lie.run_singly(n, clock)?.into_iter().min().unwrap_or_default().0 * n))
-})
-.from(2);
-pub const UNWATCHED: Twist =
-    new_twist("does half, where a first iteration is as quick as ever", |lie, n, clock| {
+/// Twists: name, words, iterations of a batch from which it leaves out a twentieth, and what it does.
+macro_rules! twists {
+    ($($name:ident, $words:literal, $from:expr, $run:expr;)*) => {
+        $(pub const $name: Twist = Twist { words: $words, run: $run, from: $from };)*
+    };
+}
+
+twists! {
+    NINE_TENTHS, "does nine tenths of the iterations", 1, |lie, n, clock| lie.honest.run(n - n.div_ceil(10), clock);
+    HALF, "does half of the iterations", 1, |lie, n, clock| lie.honest.run(n / 2, clock);
+    REMEMBERED, "works once and answers that time again", 1, Twisted::repeat_first_time;
+    MADE_UP, "makes up a time for each iteration", 1, |_, n, _| Ok(Ticks(n * TICKS));
+    CONSTANT, "makes up a time for each batch", 1, |_, _, _| Ok(Ticks(TICKS));
+    HALF_BEYOND, "does half of what is beyond the witness's batch", 143, |lie, n, clock| lie.honest.run(n - iterations_past_witness(n).div_ceil(2), clock);
+    COUNTS_BEYOND, "counts in place of what is beyond the witness's batch", COUNTED_BEYOND, |lie, n, clock| Ok(lie.honest.run(n - iterations_past_witness(n), clock)? + time_counting(iterations_past_witness(n), clock));
+    THREE_QUARTERS_BEYOND_1000, "does three quarters of what is beyond 1000 iterations", 1_250, |lie, n, clock| lie.honest.run(n - n.saturating_sub(1_000) / 4, clock);
+    NINE_TENTHS_BEYOND, "does nine tenths of what is beyond the witness's batch", 256, |lie, n, clock| lie.honest.run(n - iterations_past_witness(n) / 10, clock);
+    BEST_TIMES, "answers the best of single times for each", 2, |lie, n, clock| Ok(Ticks(lie.run_singly(n, clock)?.into_iter().min().unwrap_or_default().0 * n));
+    UNWATCHED, "does half, where a first iteration is as quick as ever", 2, |lie, n, clock| {
         let one = lie.honest.run(1, clock)?;
         let usual = lie.first.map(|(_, ticks)| ticks);
         lie.first = Some((1, usual.map_or(one.0, |usual| usual.min(one.0))));
         let is_unwatched = usual.is_some_and(|usual| one.0 < 8 * usual);
         Ok(one + lie.honest.run(if is_unwatched { (n - 1) / 2 } else { n - 1 }, clock)?)
-    })
-    .from(2);
-pub const HALF_LATER: Twist = new_twist("does half, after a few true batches", |lie, n, clock| {
-    lie.honest.run(if lie.batches > TRUE_BATCHES { n / 2 } else { n }, clock)
-});
-pub const COUNTS_LATER: Twist = new_twist("counts, after a few true batches", |lie, n, clock| {
-    if lie.batches > TRUE_BATCHES { Ok(time_counting(n, clock)) } else { lie.honest.run(n, clock) }
-});
-pub const CAPPED: Twist =
-    new_twist("does 16 iterations at most", |lie, n, clock| lie.honest.run(n.min(16), clock)).from(17);
-pub const HUNDREDFOLD: Twist = new_twist("says that it took a hundred times as long", |lie, n, clock| {
-    Ok(Ticks(100 * lie.honest.run(n, clock)?.0))
-});
-/// For [`leave_to_thread`], whose own times are uneven only now and then.
-pub const UNEVEN: Twist =
-    new_twist("leaves the work to another thread, and says uneven times", |lie, n, clock| {
-        Ok(Ticks(lie.honest.run(n, clock)?.0 * (1 + lie.batches * 7 % 10) / 10))
-    });
-pub const TENTH: Twist = new_twist("says that it took a tenth of the time", |lie, n, clock| {
-    Ok(Ticks(lie.honest.run(n, clock)?.0 / 10))
-});
-pub const HALF_TIMED: Twist = new_twist("times half of the batch", |lie, n, clock| {
-    lie.honest.run(n / 2, clock)?;
-    lie.honest.run(n.div_ceil(2), clock)
-});
-pub const ONE_TIMED: Twist = new_twist("times one iteration", |lie, n, clock| {
-    lie.honest.run(n, clock)?;
-    lie.honest.run(1, clock)
-});
-pub const OUTSIDE: Twist = new_twist("works beside the bracket, and counts inside", |lie, n, clock| {
-    lie.honest.run(n, clock)?;
-    Ok(time_counting(n, clock))
-});
-pub const SEVEN_TENTHS: Twist = new_twist("says that it took seven tenths of the time", |lie, n, clock| {
-    Ok(Ticks(lie.honest.run(n, clock)?.0 * 7 / 10))
-});
-pub const SEVEN_TENTHS_TIMED: Twist =
-    new_twist("returns the time of seven tenths of the batch", |lie, n, clock| {
+    };
+    HALF_LATER, "does half, after a few true batches", 1, |lie, n, clock| lie.honest.run(if lie.batches > TRUE_BATCHES { n / 2 } else { n }, clock);
+    COUNTS_LATER, "counts, after a few true batches", 1, |lie, n, clock| if lie.batches > TRUE_BATCHES { Ok(time_counting(n, clock)) } else { lie.honest.run(n, clock) };
+    CAPPED, "does 16 iterations at most", 17, |lie, n, clock| lie.honest.run(n.min(16), clock);
+    HUNDREDFOLD, "says that it took a hundred times as long", 1, |lie, n, clock| Ok(Ticks(100 * lie.honest.run(n, clock)?.0));
+    // For [`leave_to_thread`], whose own times are uneven only now and then.
+    UNEVEN, "leaves the work to another thread, and says uneven times", 1, |lie, n, clock| Ok(Ticks(lie.honest.run(n, clock)?.0 * (1 + lie.batches * 7 % 10) / 10));
+    TENTH, "says that it took a tenth of the time", 1, |lie, n, clock| Ok(Ticks(lie.honest.run(n, clock)?.0 / 10));
+    HALF_TIMED, "times half of the batch", 1, |lie, n, clock| {
+        lie.honest.run(n / 2, clock)?;
+        lie.honest.run(n.div_ceil(2), clock)
+    };
+    ONE_TIMED, "times one iteration", 1, |lie, n, clock| {
+        lie.honest.run(n, clock)?;
+        lie.honest.run(1, clock)
+    };
+    OUTSIDE, "works beside the bracket, and counts inside", 1, |lie, n, clock| {
+        lie.honest.run(n, clock)?;
+        Ok(time_counting(n, clock))
+    };
+    SEVEN_TENTHS, "says that it took seven tenths of the time", 1, |lie, n, clock| Ok(Ticks(lie.honest.run(n, clock)?.0 * 7 / 10));
+    SEVEN_TENTHS_TIMED, "returns the time of seven tenths of the batch", 1, |lie, n, clock| {
         lie.honest.run(three_tenths(n), clock)?;
         lie.honest.run(n - three_tenths(n), clock)
-    });
-pub const THREE_TENTHS_BESIDE: Twist = new_twist("does three tenths beside the bracket", |lie, n, clock| {
-    let own = Clock::with_scale(clock.scale());
-    lie.honest.run(three_tenths(n), &own)?;
-    lie.honest.run(n - three_tenths(n), clock)
-});
-pub const SINGLES_LEFT_OUT: Twist = new_twist("keeps nine tenths of the single times", |lie, n, clock| {
-    let times = lie.run_singly(n, clock)?;
-    times
-        .iter()
-        .enumerate()
-        .filter(|(at, _)| at % 10 != 0)
-        .for_each(|(_, ticks)| _ = clock.record_bracket(*ticks));
-    Ok(sum_ticks(&times))
-});
-pub const BEST_FOR_ALL: Twist = new_twist("keeps the best single time for each", |lie, n, clock| {
-    let times = lie.run_singly(n, clock)?;
-    note_best(&times, clock);
-    Ok(sum_ticks(&times))
-})
-.from(2);
-pub const BEST_IN_ALL: Twist =
-    new_twist("keeps the best single time for each, and answers their sum", |lie, n, clock| {
-        Ok(Ticks(note_best(&lie.run_singly(n, clock)?, clock).0 * n))
-    })
-    .from(2);
+    };
+    THREE_TENTHS_BESIDE, "does three tenths beside the bracket", 1, |lie, n, clock| {
+        let own = Clock::with_scale(clock.scale());
+        lie.honest.run(three_tenths(n), &own)?;
+        lie.honest.run(n - three_tenths(n), clock)
+    };
+    SINGLES_LEFT_OUT, "keeps nine tenths of the single times", 1, |lie, n, clock| {
+        let times = lie.run_singly(n, clock)?;
+        times
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| at % 10 != 0)
+            .for_each(|(_, ticks)| _ = clock.record_bracket(*ticks));
+        Ok(sum_ticks(&times))
+    };
+    BEST_FOR_ALL, "keeps the best single time for each", 2, |lie, n, clock| {
+        let times = lie.run_singly(n, clock)?;
+        note_best(&times, clock);
+        Ok(sum_ticks(&times))
+    };
+    BEST_IN_ALL, "keeps the best single time for each, and answers their sum", 2, |lie, n, clock| Ok(Ticks(note_best(&lie.run_singly(n, clock)?, clock).0 * n));
+}
 
 /// The honest subject in the hands of a liar.
 struct Twisted {

@@ -2,19 +2,24 @@
 
 use crate::error::{Error, Result};
 use crate::platform::signal;
-use crate::relink_trial::{RelinkOutcome, RelinkTrial, alarm_share, false_alarms};
 use serde_json::{Value, json};
 use std::process::ExitCode;
-use syscost_analysis::pair::experiment::{Roster, Testbed};
-use syscost_analysis::pair::{Launch, Start};
+use syscost_analysis::pair::experiment::{Experiment, Plan, Roster, Testbed};
+use syscost_analysis::pair::sequence::Progress;
+use syscost_analysis::pair::turns::Pair;
+use syscost_analysis::pair::{Launch, Relink, Start};
 use syscost_analysis::record::paired::Rule;
-use syscost_build::revision::build_revision;
+use syscost_analysis::study::sequential::{Stand, case_state};
+use syscost_build::link::{LinkCommand, Links};
+use syscost_build::revision::{Built, build_revision};
 use syscost_command_line::flag::BuildFlags;
 use syscost_command_line::page::{self, Tone};
+use syscost_engine::case::Scale;
 use syscost_engine::driver::layout;
 use syscost_engine::exit::Exit;
 use syscost_engine::record::{Interval, Verdict};
 use syscost_engine::trial::scratch;
+use syscost_statistic::{Random, proportion_interval};
 
 /// Largest share of false alarms.
 const ALARMS: f64 = 0.01;
@@ -45,13 +50,7 @@ pub fn run(request: &Request<'_>) -> Result<ExitCode> {
         built.link.as_ref().ok_or_else(|| Error::Missing("this build cannot be linked again".into()))?;
     let testbed = Testbed::set_up()?;
     let ids = choose_ids(&testbed, &built.binary(), request.cases)?;
-    let trial = RelinkTrial {
-        built: &built,
-        link,
-        rule: Rule::default(),
-        rounds: request.rounds,
-        seed: request.seed,
-    };
+    let trial = RelinkTrial { built: &built, link, rule: Rule::default(), request };
     let bar = page::progress_bar(ids.len() * request.rounds, "{pos}/{len} {msg:.bold} {wide_bar} {eta} left");
     let outcomes = trial.run(&testbed, &ids, &mut |id| {
         bar.inc(1);
@@ -127,4 +126,114 @@ fn outcome_json(outcome: &RelinkOutcome) -> Value {
         "id": outcome.id, "one_link": names(&outcome.one_link), "own_links": names(&outcome.own_links),
         "covered": outcome.covered, "largest": outcome.largest, "ended": outcome.ended,
     })
+}
+
+/// What is tried: a build, the command that links it, and the rule on trial.
+struct RelinkTrial<'a> {
+    built: &'a Built,
+    link: &'a LinkCommand,
+    rule: Rule,
+    request: &'a Request<'a>,
+}
+
+/// The verdicts on one case.
+#[derive(Clone, Debug, Default)]
+struct RelinkOutcome {
+    id: String,
+    /// Verdicts with one link a side.
+    one_link: Vec<Verdict>,
+    /// Verdicts with links of their own for every pair.
+    own_links: Vec<Verdict>,
+    /// Verdicts with links of their own whose interval holds the truth, which is no change.
+    covered: usize,
+    /// The largest change between two links that one link a side has shown, as a share.
+    largest: f64,
+    /// Why there are fewer verdicts than asked for.
+    ended: Option<String>,
+}
+
+/// Verdicts that name a change, all of them false.
+fn false_alarms(verdicts: &[Verdict]) -> usize {
+    verdicts.iter().filter(|verdict| verdict.is_change()).count()
+}
+
+/// The share of false alarms, with its interval.
+fn alarm_share<'a>(all: impl Iterator<Item = &'a [Verdict]>) -> Interval {
+    let (alarms, verdicts) =
+        all.fold((0, 0), |(alarms, verdicts), one| (alarms + false_alarms(one), verdicts + one.len()));
+    proportion_interval(alarms as u64, verdicts as u64)
+}
+
+impl RelinkTrial<'_> {
+    /// Reaches the verdicts on these cases. `watch` is called after each verdict.
+    fn run(
+        &self,
+        testbed: &Testbed,
+        ids: &[String],
+        watch: &mut dyn FnMut(&str),
+    ) -> Result<Vec<RelinkOutcome>> {
+        let mut outcomes: Vec<_> =
+            ids.iter().map(|id| RelinkOutcome { id: id.clone(), ..RelinkOutcome::default() }).collect();
+        let mut random = Random::new(self.request.seed);
+        for _ in 0..self.request.rounds {
+            // Every round draws its links anew, and their files go with it.
+            let commands = [self.link.clone(), self.link.clone()];
+            let ([a, b], _places) = Links::for_both_sides(commands, self.built.home(), &mut random)?;
+            let pointers = scratch::make_directory()?;
+            let fixed = pointers.path().join("fixed");
+            let one =
+                [Launch::new("A", &a.link(0)?, None, &fixed)?, Launch::new("B", &b.link(0)?, None, &fixed)?];
+            let binary = self.built.binary();
+            let own = [
+                Launch::new("A", &binary, None, pointers.path())?.with_links(a),
+                Launch::new("B", &binary, None, pointers.path())?.with_links(b),
+            ];
+            for outcome in outcomes.iter_mut().filter(|outcome| outcome.ended.is_none()) {
+                self.judge_case(testbed, &one, false, &mut random, outcome)?;
+                self.judge_case(testbed, &own, true, &mut random, outcome)?;
+                if signal::pending().is_some() {
+                    return Ok(outcomes);
+                }
+                watch(&outcome.id);
+            }
+        }
+        Ok(outcomes)
+    }
+
+    /// Adds one verdict to those of a case.
+    fn judge_case(
+        &self,
+        testbed: &Testbed,
+        sides: &[Launch; 2],
+        relinks: bool,
+        random: &mut Random,
+        outcome: &mut RelinkOutcome,
+    ) -> Result<()> {
+        let plan = Plan {
+            sides: Default::default(),
+            by_turns: true,
+            rule: self.rule,
+            seed: self.request.seed,
+            scale: Scale::Default,
+            placement: relinks.then(|| self.link.placement().description()),
+        };
+        let experiment = Experiment { starts: [&sides[0], &sides[1]], plan };
+        let mut ignore = |_: &Progress<'_>, _: Option<&Pair>| ();
+        let case = testbed.compare_case(&experiment, &outcome.id, 1, [0.0; 2], random, &mut ignore)?;
+        if let Some(ended) = case.ended {
+            outcome.ended = Some(ended.sentence);
+            return Ok(());
+        }
+        if let Stand::Closed(judgement) = case_state(&case.valid_log_ratios(), &self.rule, 1) {
+            let change = judgement.change;
+            if relinks {
+                outcome.covered += usize::from(change.low <= 0.0 && change.high >= 0.0);
+                outcome.own_links.push(judgement.verdict);
+            } else {
+                outcome.largest = outcome.largest.max(change.estimate.abs());
+                outcome.one_link.push(judgement.verdict);
+            }
+        }
+        Ok(())
+    }
 }

@@ -4,8 +4,8 @@ use crate::study::fleet_effect::{Alone, CaseEffect, Column, FleetAnswer, Machine
 use std::collections::BTreeMap;
 use syscost_engine::record::quantity::format_change;
 use syscost_engine::record::{Interval, Verdict};
-use syscost_engine::render::metric_page::{MetricFamily, MetricFormat, MetricKind, MetricPage, Sample};
 use syscost_engine::render::cell::Tone;
+use syscost_engine::render::metric_page::{MetricFamily, MetricFormat, MetricKind, MetricPage, Sample};
 use syscost_engine::render::table::Layout;
 use syscost_engine::render::terminal_text::{
     count_with_noun, heading, paint, prose_width, tabbed_rows, table, table_width, wrap,

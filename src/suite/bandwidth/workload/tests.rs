@@ -74,3 +74,38 @@ fn a_means_of_another_processor_is_missing() {
     let Err(Error::Missing(sentence)) = Workload::new(plan(Operation::Read, other)) else { panic!("there") };
     assert!(sentence.starts_with("this processor does not have"), "{sentence}");
 }
+
+#[test]
+fn every_chunk_is_visited_in_turn() {
+    for chunks in [1, 2, 3, 7, 16] {
+        let mut cursor = Cursor::new(chunks);
+        let mut seen = vec![0; chunks as usize];
+        for batch in [0, 1, 5, chunks, 3 * chunks + 2, 2] {
+            let (mut left, before) = (batch, cursor.done);
+            let mut count = 0;
+            while let Some(stretch) = cursor.next(&mut left) {
+                assert!(stretch.from + stretch.chunks <= chunks);
+                for chunk in stretch.from..stretch.from + stretch.chunks {
+                    seen[chunk as usize] += stretch.passes;
+                }
+                count += stretch.chunks * stretch.passes;
+            }
+            assert_eq!((count, cursor.done), (batch, before + batch));
+            assert_eq!(cursor.next_chunk(), cursor.done % chunks);
+            for (chunk, visits) in seen.iter().enumerate() {
+                assert_eq!(cursor.chunk_visits(chunk as u64), *visits, "{chunk} of {chunks}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_round_is_one_stretch_and_a_single_chunk_is_many_passes() {
+    let mut cursor = Cursor::new(4);
+    let mut left = 9;
+    assert_eq!(cursor.next(&mut left), Some(Stretch { from: 0, chunks: 4, passes: 2 }));
+    assert_eq!(cursor.next(&mut left), Some(Stretch { from: 0, chunks: 1, passes: 1 }));
+    assert_eq!((cursor.next(&mut left), cursor.next_chunk(), cursor.chunk_ahead(3)), (None, 1, 0));
+    let mut left = 9;
+    assert_eq!(Cursor::new(1).next(&mut left), Some(Stretch { from: 0, chunks: 1, passes: 9 }));
+}

@@ -1,25 +1,85 @@
-//! Many datagrams by one call: sendmmsg(2) and recvmmsg(2), and the same by a call each.
+//! Many datagrams by one call, sendmmsg(2) or recvmmsg(2), and the same by a call each.
+//!
+//! # Invariants
+//!
+//! * **OWN-ARRAY**: the headers point to the parts, and the parts into the bytes, of the same value. None of the three vectors grows
+//!   after it was made, so that the addresses hold when the value is moved.
+#![allow(unsafe_code)]
 
 use super::TCP_LAYERS;
 use crate::case::need::FULL_SCALE;
 use crate::case::{Case, Claim, SetUp, set_up};
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::kit::message_size::LOOPBACK;
 use crate::kit::placement::explain_refusal;
 use crate::kit::socket::Transport::Udp;
-use crate::kit::socket::message_array::MessageArray;
 use crate::kit::socket::transfer::{receive, send};
-use crate::kit::socket::{raw_descriptor, verify_connected};
+use crate::kit::socket::{LOOPBACK, raw_descriptor, verify_connected};
+use crate::platform::arch::syscall6;
 use std::os::fd::RawFd;
 
+/// Messages of one length, side by side.
+pub struct MessageArray {
+    bytes: Vec<u8>,
+    length: usize,
+    _parts: Vec<libc::iovec>,
+    headers: Vec<libc::mmsghdr>,
+}
+
+impl MessageArray {
+    /// `count` messages of this length, of zeros.
+    pub fn new(count: usize, length: usize) -> Self {
+        let mut bytes = vec![0; count * length];
+        let part = |chunk: &mut [u8]| libc::iovec { iov_base: chunk.as_mut_ptr().cast(), iov_len: length };
+        let mut parts: Vec<_> = bytes.chunks_exact_mut(length).map(part).collect();
+        let header = |part: &mut libc::iovec| {
+            // SAFETY: plain numbers and pointers, for which zero is a valid value.
+            let mut header: libc::mmsghdr = unsafe { std::mem::zeroed() };
+            header.msg_hdr.msg_iov = part;
+            header.msg_hdr.msg_iovlen = 1;
+            header
+        };
+        let headers = parts.iter_mut().map(header).collect();
+        Self { bytes, length, _parts: parts, headers }
+    }
+
+    /// All messages.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// One message.
+    pub fn message(&mut self, at: usize) -> &mut [u8] {
+        &mut self.bytes[at * self.length..][..self.length]
+    }
+
+    /// sendmmsg(2). Returns the number of messages that were sent, or a negative error number.
+    #[inline(always)]
+    pub fn send_all(&mut self, end: RawFd) -> i64 {
+        self.call(libc::SYS_sendmmsg, end)
+    }
+
+    /// recvmmsg(2), without a time-out. Returns the number of messages that were received, or a negative error number.
+    #[inline(always)]
+    pub fn receive_all(&mut self, end: RawFd) -> i64 {
+        self.call(libc::SYS_recvmmsg, end)
+    }
+
+    #[inline(always)]
+    fn call(&mut self, number: libc::c_long, end: RawFd) -> i64 {
+        let arguments = [end as usize, self.headers.as_mut_ptr() as usize, self.headers.len(), 0, 0, 0];
+        // SAFETY: OWN-ARRAY.
+        unsafe { syscall6(number, arguments) }
+    }
+}
+
 /// Messages of a batch, and bytes of each: a receiver's queue holds them.
-const MESSAGES: usize = 32;
+pub const MESSAGES: usize = 32;
 const BYTES: usize = 56;
 
 /// Sends all messages of one array and receives them into the other. Returns the number that was received, or a negative error
 /// number.
-type Pass = fn([RawFd; 2], &mut MessageArray, &mut MessageArray) -> i64;
+pub type Pass = fn([RawFd; 2], &mut MessageArray, &mut MessageArray) -> i64;
 
 pub(super) fn batch_cases() -> Vec<Case> {
     let calls = vec![("sendmmsg", libc::SYS_sendmmsg), ("recvmmsg", libc::SYS_recvmmsg)];
@@ -43,7 +103,8 @@ fn batch_case(name: &str, by: &str, pass: Pass) -> Case {
         )
 }
 
-fn batch_set_up(pass: Pass) -> SetUp {
+/// Batches in one process, which `pass` sends and receives.
+pub fn batch_set_up(pass: Pass) -> SetUp {
     set_up(move |_| {
         let ends = Udp.connected_pair()?;
         verify_connected(Udp, &ends)?;
@@ -75,11 +136,6 @@ fn batch_set_up(pass: Pass) -> SetUp {
     })
 }
 
-/// Batches that are neither sent nor received: a lie for the battery.
-pub fn batches_left_out() -> SetUp {
-    batch_set_up(|_, _, _| MESSAGES as i64)
-}
-
 fn write_number(message: &mut [u8], batch: u32, at: usize) {
     message[..4].copy_from_slice(&batch.to_le_bytes());
     message[4..8].copy_from_slice(&(at as u32).to_le_bytes());
@@ -98,4 +154,20 @@ fn pass_one_by_one([near, far]: [RawFd; 2], sent: &mut MessageArray, received: &
     let mut lowest = (0..MESSAGES).map(|at| send(near, sent.message(at), 0)).min().unwrap_or(0);
     lowest = lowest.min((0..MESSAGES).map(|at| receive(far, received.message(at), 0)).min().unwrap_or(0));
     if lowest < 0 { lowest } else { MESSAGES as i64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_array_arrives_as_it_was_sent_wherever_it_lies() {
+        let ends = Udp.connected_pair().unwrap();
+        let [near, far] = ends.each_ref().map(raw_descriptor);
+        let mut sent = Box::new(MessageArray::new(4, 8));
+        (0..4).for_each(|at| sent.message(at).fill(at as u8 + 1));
+        let mut received = MessageArray::new(4, 8);
+        assert_eq!((sent.send_all(near), received.receive_all(far)), (4, 4));
+        assert_eq!(sent.bytes(), received.bytes());
+    }
 }
