@@ -7,6 +7,7 @@
 //! * **OWN-BUFFER**: the kernel reads and writes memory that belongs to the value or the calling function, within its
 //!   length.
 //! * **OPEN**: the descriptors should stay open as long as the value; for a closed one the kernel only returns an error.
+//! * **OWN-DESCRIPTOR**: fcntl(2) has just made the descriptor, and nothing else knows it.
 #![allow(unsafe_code)]
 
 use crate::error::{Error, Result};

@@ -51,11 +51,10 @@ fn arrows(name: &str, path: &str, manifest: &str) -> Vec<String> {
 /// The crates of the workspace under `[dependencies]`, without the common beginning of their names.
 fn dependencies(manifest: &str) -> impl Iterator<Item = &str> {
     let section = manifest.split_once("\n[dependencies]\n").map_or("", |(_, behind)| behind);
-    let names = section.lines().take_while(|line| !line.starts_with('[')).filter_map(|line| {
+    section.lines().take_while(|line| !line.starts_with('[')).filter_map(|line| {
         let name = line.split([' ', '.', '=']).next()?;
         (name == ROOT).then_some(name).or_else(|| name.strip_prefix("syscost-"))
-    });
-    names
+    })
 }
 
 #[cfg(test)]
