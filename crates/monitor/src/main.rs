@@ -1,7 +1,7 @@
 //! `syscost monitor`, `probe` and `validate`: the system's counters live, at a fixed rate, and held against known work.
 //!
 //! `syscost` starts this program for these commands. [`watch`], [`view`] and [`host_view`] hold what is shown.
-//! [`render`] shows it, [`exposition`] writes it for Prometheus, and [`http_server`] answers the requests.
+//! [`live_view`] shows it, [`exposition`] writes it for Prometheus, and [`http_server`] answers the requests.
 #![deny(unsafe_code)]
 mod exposition;
 mod host_page;

@@ -15,8 +15,8 @@
 //! |---|---|
 //! | [`Background`] | suspends background processes |
 //! | [`Batch`] | suspends jobs of users, and accepts no other meanwhile |
-//! | [`Computer`](crate::multiprogramming::Computer) | suspends jobs that page: the degree of multiprogramming |
-//! | [`MemoryGroup`](crate::multiprogramming::MemoryGroup) | takes pages away from a group of processes |
+//! | [`Computer`] | suspends jobs that page: the degree of multiprogramming |
+//! | [`MemoryGroup`] | takes pages away from a group of processes |
 //!
 //! Three policies compute the next value from the error: [`Stepwise`] (successive approximation), [`Halving`] (binary
 //! search) and [`Proportional`] (a step proportional to the error). For the last, on a linear plant, [`stability`]

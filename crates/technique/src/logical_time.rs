@@ -31,15 +31,13 @@
 //!
 //! [`super::time_line`] places the events of several clocks in real time instead, each with its error.
 //!
-//! Source: Kraemer, slides 41 and 98 to 102; L. Lamport, *Time, Clocks, and the Ordering of Events in a Distributed
-//! System* (1978); K. M. Chandy and L. Lamport, *Distributed Snapshots* (1985).
-//!
-//! Events of several streams that arrive bit by bit, each released only after its cause.
-//!
-//! [`merge`](super::merge) has all events at once. A monitor of several machines asks one after the other: it may have
+//! [`merge`] has all events at once. A monitor of several machines asks one after the other ([`CausalOrder`]): it may have
 //! heard of the reception of a message, and not yet of its sending. Such an event is held back, and with it all that its
 //! stream did later, until the sending has arrived. What is released is therefore in an order of cause and effect, whatever
 //! the clocks of the machines say and in whatever order the machines answer.
+//!
+//! Source: Kraemer, slides 41 and 98 to 102; L. Lamport, *Time, Clocks, and the Ordering of Events in a Distributed
+//! System* (1978); K. M. Chandy and L. Lamport, *Distributed Snapshots* (1985).
 
 mod event_log;
 

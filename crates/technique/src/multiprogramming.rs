@@ -146,7 +146,7 @@ impl<'a> Account<'a> {
 /// them.
 ///
 /// # Errors
-/// [`Error::Missing`](crate::Error::Missing) where the file cannot be evicted.
+/// [`Error::Missing`] where the file cannot be evicted.
 pub(super) fn make_job_file(directory: &Path, job: &Job) -> Result<Evictable> {
     let mut file = Evictable::new(directory, job.bytes)?;
     file.evict()?;

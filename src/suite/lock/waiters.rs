@@ -78,7 +78,7 @@ fn claim_waiters_slept(delta: &Delta, iterations: u64) -> std::result::Result<St
     if left + missed < iterations { Err(seen) } else { Ok(seen) }
 }
 
-/// Sleepers on [`SLEEP`]. A call that wakes each of them wakes those of `woken_word`.
+/// Sleepers on the word `SLEEP`. A call that wakes each of them wakes those of `woken_word`.
 pub fn waiter_set_up(call: Call, woken_word: usize) -> SetUp {
     set_up(move |place| Waiters::start(place, call, woken_word))
 }

@@ -136,7 +136,7 @@ pub fn last_lines(text: &str, mark: &str) -> Vec<String> {
     lines.into_iter().rev().map(|line| printable_line(line.trim_end())).collect()
 }
 
-/// The text on one line, without the characters that a terminal obeys, up to [`LONGEST`].
+/// The text on one line, without the characters that a terminal obeys, up to `LONGEST` characters.
 pub fn printable_line(text: &str) -> String {
     inert::neutralize_line(text, LONGEST)
 }

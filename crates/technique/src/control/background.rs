@@ -99,7 +99,7 @@ impl Batch {
     /// Starts a job that runs `work` in a process of its own; returns whether it was accepted.
     ///
     /// # Errors
-    /// [`Error::Kernel`](crate::Error::Kernel) where the kernel refuses a process.
+    /// [`Error::Kernel`] where the kernel refuses a process.
     pub fn submit(&mut self, work: impl FnOnce()) -> Result<bool> {
         self.jobs.forget_ended();
         if self.jobs.process_count() >= self.allowed {
@@ -122,7 +122,7 @@ impl Batch {
     /// Lets at most `allowed` jobs run, the oldest first, and suspends the others.
     ///
     /// # Errors
-    /// [`Error::Kernel`](crate::Error::Kernel) where a signal is refused.
+    /// [`Error::Kernel`] where a signal is refused.
     pub fn allow(&mut self, allowed: usize) -> Result<()> {
         self.jobs.forget_ended();
         self.allowed = allowed;
