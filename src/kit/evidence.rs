@@ -8,12 +8,19 @@ use crate::error::Result;
 pub struct WithEvidence<S> {
     inner: S,
     evidence: Vec<String>,
+    unchecked: Vec<String>,
 }
 
 impl<S: Subject> WithEvidence<S> {
     /// Adds these sentences to those of `inner`.
     pub fn new(inner: S, evidence: impl IntoIterator<Item = String>) -> Self {
-        Self { inner, evidence: evidence.into_iter().collect() }
+        Self { inner, evidence: evidence.into_iter().collect(), unchecked: Vec::new() }
+    }
+
+    /// Says besides why a claim could not be asked.
+    pub fn with_unchecked(mut self, why: &str) -> Self {
+        self.unchecked.push(why.into());
+        self
     }
 }
 
@@ -25,6 +32,7 @@ impl<S: Subject> Subject for WithEvidence<S> {
     fn report(&self) -> Report {
         let mut report = self.inner.report();
         report.evidence.extend(self.evidence.iter().cloned());
+        report.unchecked.extend(self.unchecked.iter().cloned());
         report
     }
 }

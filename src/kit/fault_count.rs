@@ -4,6 +4,8 @@
 //! for a lock of the address space, and a fault that `userfaultfd` passes to another thread. A major fault is
 //! therefore no proof that a device was read.
 
+use super::evidence::WithEvidence;
+use crate::case::{Case, Claim, Need, Place};
 use crate::error::Result;
 use crate::platform::region::{PAGE, Region};
 use crate::platform::resident::Pages;
@@ -50,6 +52,23 @@ pub fn counts_faults() -> bool {
     *COUNTS.get_or_init(|| touch_fresh_pages().is_ok_and(|faults| faults.total() > 0))
 }
 
+/// The kernel counts page faults: for a case that checks by them what each of its batches did.
+pub const FAULTS_COUNTED: Need = Need::new(|_| if counts_faults() { Ok(()) } else { Err(UNCOUNTED.into()) });
+
+/// Adds a claim that is judged by the kernel's count of faults. Where the kernel counts none the claim cannot be asked, and
+/// the case is unwitnessed.
+pub fn with_fault_claim(case: Case, claim: Claim) -> Case {
+    if counts_faults() { case.claim(claim) } else { without_witness(case) }
+}
+
+fn without_witness(mut case: Case) -> Case {
+    let set_up = case.set_up;
+    case.set_up = Box::new(move |place: &Place| {
+        Ok(Box::new(WithEvidence::new(set_up(place)?, []).with_unchecked(UNCOUNTED)))
+    });
+    case
+}
+
 fn touch_fresh_pages() -> Result<Faults> {
     let region = Region::map_anonymous(64 * PAGE, Pages::Base)?;
     let before = Faults::count_so_far()?;
@@ -74,10 +93,25 @@ pub fn bytes_read_from_devices() -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::case::{Scale, Subject, set_up};
+    use crate::clock::{Clock, Delta};
+    use crate::kit::runnable::test_place;
+    use std::path::Path;
 
     #[test]
     fn linux_counts_faults() {
         assert!(counts_faults());
+    }
+
+    #[test]
+    fn a_claim_about_faults_that_are_not_counted_leaves_its_case_unwitnessed() {
+        let case = || Case::new("a", "a", set_up(|_| Ok(|_: u64, clock: &Clock| Ok(clock.time(|| ())))));
+        let held: fn(&Delta, u64) -> std::result::Result<String, String> = |_, _| Ok(String::new());
+        assert_eq!(with_fault_claim(case(), Claim::Counted(held)).claims.len(), 1);
+        let blind = without_witness(case());
+        assert!(blind.claims.is_empty());
+        let subject = (blind.set_up)(&test_place(Path::new("/"), Scale::Smoke)).expect("a subject");
+        assert_eq!(subject.report().unchecked, [UNCOUNTED]);
     }
 
     #[test]

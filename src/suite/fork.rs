@@ -46,6 +46,7 @@ mod life;
 use crate::case::{Case, Claim, Fit, Group, OwnTasks, Place, Scale};
 use crate::clock::Delta;
 use crate::error::{Error, Result};
+use crate::kit::fault_count::with_fault_claim;
 use crate::kit::smallest_program::write_runnable_elf;
 use crate::kit::start_order::tasks_were_created;
 use crate::kit::task::{self, Program, Stack};
@@ -101,7 +102,7 @@ fn touched_memory_case(mib: u32) -> Case {
     };
     let why = "tables copied and torn down, a count for each page, two switches";
     let case = linear_or_single(mib, Case::new(format!("touched-mib/{mib}"), title, set_up));
-    with_child_claims(case, (hardware, software), why).claim(Claim::Counted(claim_memory_copied))
+    with_fault_claim(with_child_claims(case, (hardware, software), why), MEMORY_COPIED)
 }
 
 fn fork_return_case(mib: u32) -> Case {
@@ -110,9 +111,8 @@ fn fork_return_case(mib: u32) -> Case {
     let set_up = life::fork_call_set_up(touched_memory(mib, Pages::Base));
     let why = "tables copied, a count for each page; the child has yet to run";
     let case = linear_or_single(mib, Case::new(format!("returns-mib/{mib}"), title, set_up));
-    with_child_claims(case, (hardware, software), why)
-        .claim(Claim::Checked(life::LATER))
-        .claim(Claim::Counted(claim_memory_copied))
+    let case = with_child_claims(case, (hardware, software), why).claim(Claim::Checked(life::LATER));
+    with_fault_claim(case, MEMORY_COPIED)
 }
 
 /// From this size on a life takes milliseconds. Each is timed by itself, since batches of several sizes, by which
@@ -128,8 +128,9 @@ fn huge_pages_case(mib: u32) -> Case {
     let (hardware, software) = (LIFE.0 + 40.0 * f64::from(mib), LIFE.1 + 400.0 * f64::from(mib));
     let why = "one entry and one spare table for each 2 MiB, two switches";
     let open = touched_memory(mib, Pages::Huge);
-    life_case((format!("huge-mib/{mib}"), title), "fork", open, fork_and_exit, (hardware, software), why)
-        .claim(Claim::Counted(claim_memory_copied))
+    let names = (format!("huge-mib/{mib}"), title);
+    let case = life_case(names, "fork", open, fork_and_exit, (hardware, software), why);
+    with_fault_claim(case, MEMORY_COPIED)
         .claim(Claim::Checked("the memory lay in huge pages when it was touched, by /proc/self/smaps"))
 }
 
@@ -139,8 +140,8 @@ fn mappings_case(count: u32) -> Case {
     let make = move |_: &Place| Mappings::new(count as usize);
     let why = "a structure allocated, linked twice and freed for each mapping";
     let names = (format!("mappings/{count}"), title);
-    life_case(names, "fork", make, |_| task::fork_exit(), (hardware, software), why)
-        .claim(Claim::Counted(claim_memory_copied))
+    let case = life_case(names, "fork", make, |_| task::fork_exit(), (hardware, software), why);
+    with_fault_claim(case, MEMORY_COPIED)
 }
 
 /// Children in the parent's own memory.
@@ -216,6 +217,8 @@ fn with_child_claims(case: Case, (hardware, software): (f64, f64), why: &'static
         .claim(Claim::Counted(tasks_were_created))
         .predict(hardware, software, why)
 }
+
+const MEMORY_COPIED: Claim = Claim::Counted(claim_memory_copied);
 
 /// The claim that the child got an address space of its own. It shares the parent's pages until one of them writes, which
 /// the parent does at once, to its stack: that is a fault a fork at least, and none where the memory itself is shared.

@@ -52,7 +52,7 @@ use crate::case::{Case, Claim, Group, OwnTasks, Rule, set_up};
 use crate::clock::{Clock, Counts, Delta, Ticks};
 use crate::error::{Error, Result};
 use crate::kit::blocks::DISK;
-use crate::kit::fault_count::Faults;
+use crate::kit::fault_count::{FAULTS_COUNTED, Faults, with_fault_claim};
 use crate::kit::kernel_call::{check_granted, time_calls};
 use crate::kit::operation_table::table_cases;
 use crate::platform::limit;
@@ -176,12 +176,12 @@ fn first_touch_case<const BYTES: usize>(name: &'static str, title: &'static str)
     });
     let pages = (BYTES / PAGE) as f64;
     let case = Case::new(name, title, set_up);
-    if BYTES < SINGLE { case } else { case.one_by_one() }
-        .claim(enters_mmap_munmap())
-        .claim(Claim::Counted(claim_all_touched::<BYTES>))
-        .claim(Claim::AtMost(claim_not_swapped))
-        .derived_figure("page", Rule::OfCost(1.0 / pages))
-        .predict(pages * 500.0, pages * 700.0, "each page of 4 KiB zeroed, and a fault for it")
+    let case = if BYTES < SINGLE { case } else { case.one_by_one() };
+    with_touch_claims::<BYTES>(case).derived_figure("page", Rule::OfCost(1.0 / pages)).predict(
+        pages * 500.0,
+        pages * 700.0,
+        "each page of 4 KiB zeroed, and a fault for it",
+    )
 }
 
 fn map_and_touch(bytes: usize) -> Result<()> {
@@ -227,19 +227,18 @@ fn enters_mmap_munmap() -> Claim {
 
 fn untouched_map_case(size: &str, bytes: usize) -> Case {
     // The kernel only makes an entry for the mapping, whatever its size.
-    map_and_unmap_case("map", size, "untouched", bytes, PAGE, false)
-        .claim(Claim::Linear)
-        .claim(enters_mmap_munmap())
-        .claim(Claim::AtMost(claim_untouched))
-        .predict(300.0, 2_200.0, "two entries, a gap found, a note allocated, linked and freed")
+    let case = map_and_unmap_case("map", size, "untouched", bytes, PAGE, false);
+    with_fault_claim(case, UNTOUCHED).claim(Claim::Linear).claim(enters_mmap_munmap()).predict(
+        300.0,
+        2_200.0,
+        "two entries, a gap found, a note allocated, linked and freed",
+    )
 }
 
 fn populate_case<const BYTES: usize>(size: &str) -> Case {
     let pages = (BYTES / PAGE) as f64;
-    linear_or_single(map_and_unmap_case("populate", size, "populated", BYTES, BYTES, true), BYTES)
-        .claim(enters_mmap_munmap())
-        .claim(Claim::Counted(claim_all_touched::<BYTES>))
-        .claim(Claim::AtMost(claim_not_swapped))
+    let case = map_and_unmap_case("populate", size, "populated", BYTES, BYTES, true);
+    with_touch_claims::<BYTES>(linear_or_single(case, BYTES))
         .derived_figure("page", Rule::OfCost(1.0 / pages))
         .predict(
             300.0 + pages * 400.0,
@@ -260,9 +259,8 @@ fn mprotect_case(size: &str, bytes: usize) -> Case {
     let (name, title) =
         (format!("mprotect/{size}"), format!("mprotect of {size}: read only, and writable again"));
     let pages = (bytes / PAGE) as f64;
-    linear_or_single(Case::new(name, title, set_up), bytes)
+    with_fault_claim(linear_or_single(Case::new(name, title, set_up), bytes), UNTOUCHED)
         .claim(Claim::Enters(vec![("mprotect", libc::SYS_mprotect), ("mprotect", libc::SYS_mprotect)]))
-        .claim(Claim::AtMost(claim_untouched))
         .derived_figure("page", Rule::OfCost(1.0 / pages))
         .predict(
             700.0 + pages * 5.0,
@@ -296,6 +294,7 @@ fn dontneed_case(size: &str, bytes: usize) -> Case {
         (format!("dontneed/{size}"), format!("madvise of {size} as not needed, all of it touched"));
     let pages = (bytes / PAGE) as f64;
     Case::new(name, title, set_up)
+        .need(FAULTS_COUNTED)
         .one_by_one()
         .claim(Claim::Checked("every page that was given back was a fault when it was touched again"))
         .derived_figure("page", Rule::OfCost(1.0 / pages))
@@ -329,7 +328,7 @@ fn brk_case(size: &str, bytes: usize) -> Case {
         })
     });
     let (name, title) = (format!("brk/{size}"), format!("brk up by {size} and down again, untouched"));
-    Case::new(name, title, set_up).claim(Claim::Linear).claim(Claim::AtMost(claim_untouched)).predict(
+    with_fault_claim(Case::new(name, title, set_up).claim(Claim::Linear), UNTOUCHED).predict(
         300.0,
         1_700.0,
         "two entries, a note made longer and shorter again",
@@ -373,6 +372,14 @@ fn claim_not_swapped(delta: &Delta, _: u64) -> std::result::Result<String, Strin
         major => Err(format!("{major} faults went to a device: anonymous memory was swapped")),
     }
 }
+
+/// The claims of a case that maps memory of which every page is touched.
+fn with_touch_claims<const BYTES: usize>(case: Case) -> Case {
+    let case = with_fault_claim(case.claim(enters_mmap_munmap()), Claim::Counted(claim_all_touched::<BYTES>));
+    with_fault_claim(case, Claim::AtMost(claim_not_swapped))
+}
+
+const UNTOUCHED: Claim = Claim::AtMost(claim_untouched);
 
 /// The claim that no page was touched: there is hardly a fault, and not one per iteration.
 fn claim_untouched(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {

@@ -3,7 +3,7 @@
 use super::{MIB, touched_region};
 use crate::case::{Place, Subject};
 use crate::error::{Error, Result};
-use crate::kit::fault_count::Faults;
+use crate::kit::fault_count::{FAULTS_COUNTED, Faults};
 use crate::kit::operation_table::{Omit, Proof, Row, checked_each, entered, operation_rows, repeated};
 use crate::platform::numa;
 use crate::platform::pattern_file::{PatternFile, Way};
@@ -85,6 +85,7 @@ fn check_resident(region: &Region, is_right: impl Fn(usize) -> bool) -> Result<(
 }
 
 fn write_back<const BYTES: usize>(place: &Place, omit: Omit) -> Result<Box<dyn Subject>> {
+    FAULTS_COUNTED.check_place(place).map_err(Error::Missing)?;
     let file = PatternFile::create_filled(&place.scratch, BYTES as u64, Way::Cached)?;
     let region = Region::map_shared(file.file(), BYTES)?;
     let pages = region.page_count();

@@ -5,7 +5,7 @@ use crate::case::need::FOUR_KIB;
 use crate::case::{Case, Claim, Place, Report, Rule, Scale, Subject, set_up};
 use crate::clock::{Clock, Counts, Delta, Ticks};
 use crate::error::{Error, Result};
-use crate::kit::fault_count::{self, Faults};
+use crate::kit::fault_count::{self, FAULTS_COUNTED, Faults};
 use crate::platform::evictable::Evictable;
 use crate::platform::region::{Order, PAGE};
 use crate::platform::volume::tmpdir_advice;
@@ -99,6 +99,7 @@ fn with_disk_claims(case: Case) -> Case {
         "what was touched was charged to this thread as read from a device, where the kernel counts it",
     ))
     .claim(Claim::Counted(check_major_faults))
+    .need(FAULTS_COUNTED)
 }
 
 /// The claim that there was at least one major fault per iteration, by the counters of the whole sample.

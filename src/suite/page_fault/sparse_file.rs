@@ -7,7 +7,7 @@ use crate::case::need::FOUR_KIB;
 use crate::case::{Case, Claim, Report, Subject, set_up};
 use crate::clock::{Clock, Counts, Ticks};
 use crate::error::{Error, Result};
-use crate::kit::fault_count::{self, Faults};
+use crate::kit::fault_count::{self, FAULTS_COUNTED, Faults};
 use crate::platform::region::{Order, PAGE, Region};
 use crate::platform::volume;
 use crate::statistic::Random;
@@ -45,6 +45,7 @@ fn hole_case(name: &str, title: &str, random: bool, advice: Order) -> Case {
     let set_up = set_up(move |place| Hole::new(&place.scratch, random, advice));
     Case::new(name, title, set_up)
         .need(FOUR_KIB)
+        .need(FAULTS_COUNTED)
         .one_by_one()
         .claim(Claim::Checked("every touch that was counted was one major fault and no other"))
         .claim(Claim::Checked("before it was touched the page was not in the page cache, by mincore"))
