@@ -55,10 +55,10 @@ pub fn counts_faults() -> bool {
 /// The kernel counts page faults: for a case that checks by them what each of its batches did.
 pub const FAULTS_COUNTED: Need = Need::new(|_| if counts_faults() { Ok(()) } else { Err(UNCOUNTED.into()) });
 
-/// Adds a claim that is judged by the kernel's count of faults. Where the kernel counts none the claim cannot be asked, and
-/// the case is unwitnessed.
-pub fn with_fault_claim(case: Case, claim: Claim) -> Case {
-    if counts_faults() { case.claim(claim) } else { without_witness(case) }
+/// Adds claims that are judged by the kernel's count of faults. Where the kernel counts none they cannot be asked, and the
+/// case is unwitnessed.
+pub fn with_counted_faults<const N: usize>(case: Case, claims: [Claim; N]) -> Case {
+    if counts_faults() { claims.into_iter().fold(case, Case::claim) } else { without_witness(case) }
 }
 
 fn without_witness(mut case: Case) -> Case {
@@ -107,7 +107,7 @@ mod tests {
     fn a_claim_about_faults_that_are_not_counted_leaves_its_case_unwitnessed() {
         let case = || Case::new("a", "a", set_up(|_| Ok(|_: u64, clock: &Clock| Ok(clock.time(|| ())))));
         let held: fn(&Delta, u64) -> std::result::Result<String, String> = |_, _| Ok(String::new());
-        assert_eq!(with_fault_claim(case(), Claim::Counted(held)).claims.len(), 1);
+        assert_eq!(with_counted_faults(case(), [Claim::Counted(held)]).claims.len(), 1);
         let blind = without_witness(case());
         assert!(blind.claims.is_empty());
         let subject = (blind.set_up)(&test_place(Path::new("/"), Scale::Smoke)).expect("a subject");

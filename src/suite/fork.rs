@@ -46,7 +46,7 @@ mod life;
 use crate::case::{Case, Claim, Fit, Group, OwnTasks, Place, Scale};
 use crate::clock::Delta;
 use crate::error::{Error, Result};
-use crate::kit::fault_count::with_fault_claim;
+use crate::kit::fault_count::with_counted_faults;
 use crate::kit::smallest_program::write_runnable_elf;
 use crate::kit::start_order::tasks_were_created;
 use crate::kit::task::{self, Program, Stack};
@@ -102,7 +102,7 @@ fn touched_memory_case(mib: u32) -> Case {
     };
     let why = "tables copied and torn down, a count for each page, two switches";
     let case = linear_or_single(mib, Case::new(format!("touched-mib/{mib}"), title, set_up));
-    with_fault_claim(with_child_claims(case, (hardware, software), why), MEMORY_COPIED)
+    with_counted_faults(with_child_claims(case, (hardware, software), why), [MEMORY_COPIED])
 }
 
 fn fork_return_case(mib: u32) -> Case {
@@ -112,7 +112,7 @@ fn fork_return_case(mib: u32) -> Case {
     let why = "tables copied, a count for each page; the child has yet to run";
     let case = linear_or_single(mib, Case::new(format!("returns-mib/{mib}"), title, set_up));
     let case = with_child_claims(case, (hardware, software), why).claim(Claim::Checked(life::LATER));
-    with_fault_claim(case, MEMORY_COPIED)
+    with_counted_faults(case, [MEMORY_COPIED])
 }
 
 /// From this size on a life takes milliseconds. Each is timed by itself, since batches of several sizes, by which
@@ -130,7 +130,7 @@ fn huge_pages_case(mib: u32) -> Case {
     let open = touched_memory(mib, Pages::Huge);
     let names = (format!("huge-mib/{mib}"), title);
     let case = life_case(names, "fork", open, fork_and_exit, (hardware, software), why);
-    with_fault_claim(case, MEMORY_COPIED)
+    with_counted_faults(case, [MEMORY_COPIED])
         .claim(Claim::Checked("the memory lay in huge pages when it was touched, by /proc/self/smaps"))
 }
 
@@ -141,7 +141,7 @@ fn mappings_case(count: u32) -> Case {
     let why = "a structure allocated, linked twice and freed for each mapping";
     let names = (format!("mappings/{count}"), title);
     let case = life_case(names, "fork", make, |_| task::fork_exit(), (hardware, software), why);
-    with_fault_claim(case, MEMORY_COPIED)
+    with_counted_faults(case, [MEMORY_COPIED])
 }
 
 /// Children in the parent's own memory.

@@ -52,7 +52,7 @@ use crate::case::{Case, Claim, Group, OwnTasks, Rule, set_up};
 use crate::clock::{Clock, Counts, Delta, Ticks};
 use crate::error::{Error, Result};
 use crate::kit::blocks::DISK;
-use crate::kit::fault_count::{FAULTS_COUNTED, Faults, with_fault_claim};
+use crate::kit::fault_count::{FAULTS_COUNTED, Faults, with_counted_faults};
 use crate::kit::kernel_call::{check_granted, time_calls};
 use crate::kit::operation_table::table_cases;
 use crate::platform::limit;
@@ -228,7 +228,7 @@ fn enters_mmap_munmap() -> Claim {
 fn untouched_map_case(size: &str, bytes: usize) -> Case {
     // The kernel only makes an entry for the mapping, whatever its size.
     let case = map_and_unmap_case("map", size, "untouched", bytes, PAGE, false);
-    with_fault_claim(case, UNTOUCHED).claim(Claim::Linear).claim(enters_mmap_munmap()).predict(
+    with_counted_faults(case, [UNTOUCHED]).claim(Claim::Linear).claim(enters_mmap_munmap()).predict(
         300.0,
         2_200.0,
         "two entries, a gap found, a note allocated, linked and freed",
@@ -259,7 +259,7 @@ fn mprotect_case(size: &str, bytes: usize) -> Case {
     let (name, title) =
         (format!("mprotect/{size}"), format!("mprotect of {size}: read only, and writable again"));
     let pages = (bytes / PAGE) as f64;
-    with_fault_claim(linear_or_single(Case::new(name, title, set_up), bytes), UNTOUCHED)
+    with_counted_faults(linear_or_single(Case::new(name, title, set_up), bytes), [UNTOUCHED])
         .claim(Claim::Enters(vec![("mprotect", libc::SYS_mprotect), ("mprotect", libc::SYS_mprotect)]))
         .derived_figure("page", Rule::OfCost(1.0 / pages))
         .predict(
@@ -328,7 +328,7 @@ fn brk_case(size: &str, bytes: usize) -> Case {
         })
     });
     let (name, title) = (format!("brk/{size}"), format!("brk up by {size} and down again, untouched"));
-    with_fault_claim(Case::new(name, title, set_up).claim(Claim::Linear), UNTOUCHED).predict(
+    with_counted_faults(Case::new(name, title, set_up).claim(Claim::Linear), [UNTOUCHED]).predict(
         300.0,
         1_700.0,
         "two entries, a note made longer and shorter again",
@@ -375,8 +375,8 @@ fn claim_not_swapped(delta: &Delta, _: u64) -> std::result::Result<String, Strin
 
 /// The claims of a case that maps memory of which every page is touched.
 fn with_touch_claims<const BYTES: usize>(case: Case) -> Case {
-    let case = with_fault_claim(case.claim(enters_mmap_munmap()), Claim::Counted(claim_all_touched::<BYTES>));
-    with_fault_claim(case, Claim::AtMost(claim_not_swapped))
+    let claims = [Claim::Counted(claim_all_touched::<BYTES>), Claim::AtMost(claim_not_swapped)];
+    with_counted_faults(case.claim(enters_mmap_munmap()), claims)
 }
 
 const UNTOUCHED: Claim = Claim::AtMost(claim_untouched);

@@ -65,6 +65,7 @@ mod sparse_file;
 pub mod touch;
 
 use crate::case::{Case, Claim, Group};
+use crate::kit::fault_count::counts_faults;
 use crate::record::Headline;
 use touch::Expected;
 
@@ -95,7 +96,10 @@ fn limit_timed_share(case: Case) -> Case {
 fn with_fault_claims(case: Case, expected: Expected) -> Case {
     let case = case.claim(Claim::Checked(expected.claim()));
     match expected {
-        Expected::OneEach | Expected::OneEachOfAnyKind => case.claim(Claim::Counted(touch::check_fault_each)),
-        Expected::AtMostOneEach | Expected::AllOrNone => case,
+        // Where the kernel counts none, the report of the subject makes the case unwitnessed.
+        Expected::OneEach | Expected::OneEachOfAnyKind if counts_faults() => {
+            case.claim(Claim::Counted(touch::check_fault_each))
+        }
+        _ => case,
     }
 }

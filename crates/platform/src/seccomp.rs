@@ -75,13 +75,7 @@ pub fn marked_filter(length: usize, looks_at: u32) -> Vec<sock_filter> {
 pub fn install(filter: &[sock_filter]) -> Result<()> {
     // Without the flag older kernels switch off speculative stores for a filtered process, which would slow down more than
     // its calls.
-    match install_with(filter, libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW) {
-        // Linux before 4.17 and gVisor know no such flag.
-        Err(Errno::EINVAL) => install_with(filter, 0),
-        answer => answer,
-    }
-    .map(drop)
-    .map_err(refusal)
+    install_with(filter, libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW).map(drop)
 }
 
 /// As [`install`], and returns the descriptor by which another process is asked (`SECCOMP_RET_USER_NOTIF`).
@@ -89,8 +83,7 @@ pub fn install(filter: &[sock_filter]) -> Result<()> {
 /// # Errors
 /// [`Error::Missing`] where the kernel refuses.
 pub fn install_with_listener(filter: &[sock_filter]) -> Result<OwnedFd> {
-    let descriptor = install_with(filter, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER).map_err(|refused| {
-        let error = refusal(refused);
+    let descriptor = install_with(filter, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER).map_err(|error| {
         Error::Missing(format!(
             "no process can be asked about the calls of another one ({error}): Linux 5.0 can"
         ))
@@ -99,18 +92,22 @@ pub fn install_with_listener(filter: &[sock_filter]) -> Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor as i32) })
 }
 
-fn refusal(refused: Errno) -> Error {
-    Error::from_case_errno("seccomp SECCOMP_SET_MODE_FILTER", refused)
-}
-
-fn install_with(filter: &[sock_filter], flags: c_ulong) -> nix::Result<i64> {
+fn install_with(filter: &[sock_filter], flags: c_ulong) -> Result<i64> {
     let program = sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
     // Without a privilege the kernel takes a filter only from a process that can never gain one.
-    nix::sys::prctl::set_no_new_privs()?;
-    // SAFETY: FILTER.
-    let answer =
-        unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const program) };
-    Errno::result(answer)
+    nix::sys::prctl::set_no_new_privs().map_err(|e| Error::from_errno("prctl PR_SET_NO_NEW_PRIVS", e))?;
+    let set_filter = |flags: c_ulong| {
+        // SAFETY: FILTER.
+        Errno::result(unsafe {
+            libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const program)
+        })
+    };
+    match set_filter(flags) {
+        // Linux before 4.17 and gVisor do not know it.
+        Err(Errno::EINVAL) if flags == libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW => set_filter(0),
+        answer => answer,
+    }
+    .map_err(|e| Error::from_case_errno("seccomp SECCOMP_SET_MODE_FILTER", e))
 }
 
 /// Waits for a call that a filter asks about, and answers it by this value.

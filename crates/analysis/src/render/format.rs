@@ -30,12 +30,12 @@ struct CsvCase<'a> {
 }
 
 impl CsvCase<'_> {
-    fn number(&self, of: fn(&Measured) -> Option<f64>) -> String {
-        number_cell(self.case.measured().and_then(of))
+    fn number(&self, value: fn(&Measured) -> Option<f64>) -> String {
+        number_cell(self.case.measured().and_then(value))
     }
 
-    fn text(&self, of: fn(&Measured) -> String) -> String {
-        self.case.measured().map(of).unwrap_or_default()
+    fn text(&self, value: fn(&Measured) -> String) -> String {
+        self.case.measured().map(value).unwrap_or_default()
     }
 
     /// The evidence of a measured case; of any other the reason why there is no number.
