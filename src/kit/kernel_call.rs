@@ -146,9 +146,27 @@ pub fn errno_of(cause: std::io::Error) -> Errno {
 /// Checks an answer of the kernel.
 ///
 /// # Errors
-/// A negative answer: [`Error::Forbidden`] if the call is not allowed or unknown here, else [`Error::Kernel`].
+/// A negative answer: [`Error::Forbidden`] if the call is not allowed or unknown here, else [`Error::Kernel`]. The answer that
+/// [`only`] gives for one that is not wanted: [`Error::Disproved`].
 pub fn check_granted(call: &str, answer: i64) -> Result<()> {
-    if answer >= 0 { Ok(()) } else { Err(Error::from_case_errno(call, Error::decode_errno(answer))) }
+    match answer {
+        0.. => Ok(()),
+        NOT_WANTED => Err(Error::Disproved(format!("{call} gave another answer than the right one"))),
+        _ => Err(Error::from_case_errno(call, Error::decode_errno(answer))),
+    }
+}
+
+/// Stands for an answer that is no refusal and not the one that is wanted. No error number is as low.
+const NOT_WANTED: i64 = i64::MIN;
+
+/// For a loop that keeps the lowest answer: 0 if it is the one that is `wanted`, else the refusal, or an answer that [`check_granted`] disproves.
+#[inline(always)]
+pub fn only(wanted: i64, answer: i64) -> i64 {
+    match answer {
+        ..0 => answer,
+        _ if answer == wanted => 0,
+        _ => NOT_WANTED,
+    }
 }
 
 /// Checks that all answers were among those wanted.
@@ -195,6 +213,15 @@ fn refusal_remedy(errno: Option<i32>, switch: Option<u8>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refusal_keeps_its_number_where_another_answer_is_wanted() {
+        let again = -i64::from(libc::EAGAIN);
+        assert_eq!((only(10, 10), only(10, again)), (0, again));
+        for other in [0, 9, 11] {
+            assert!(matches!(check_granted("read", only(10, other)), Err(Error::Disproved(_))), "{other}");
+        }
+    }
 
     #[test]
     fn an_answer_that_is_not_wanted_is_no_number() {

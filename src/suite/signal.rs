@@ -37,7 +37,7 @@ mod operation;
 use crate::case::{Case, Claim, Group, Place, SetUp, set_up};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
-use crate::kit::kernel_call::{self, check_granted, time_calls};
+use crate::kit::kernel_call::{self, check_granted, only, time_calls};
 use crate::record::Headline;
 use operation::{Action, Descriptor, Page, SIGNAL, Timer, TimerDescriptor};
 use std::hint::black_box;
@@ -64,7 +64,7 @@ fn cases() -> Vec<Case> {
             .claim(Claim::Checked(ONCE))
             .predict(900.0, 1_500.0, "an entry more than the control, a frame of the whole processor state written and read"),
         operation_case("signalfd", "kill of oneself, read from a signalfd", |_| Descriptor::new(),
-            |descriptor, me| operation::send_signal(me, SIGNAL).min(descriptor.read() - i64::from(SIGNAL)))
+            |descriptor, me| operation::send_signal(me, SIGNAL).min(only(SIGNAL.into(), descriptor.read())))
             .claim(Claim::Enters(vec![("kill", libc::SYS_kill), ("read", libc::SYS_read)]))
             .claim(Claim::Checked("the signal that was read was the one sent"))
             .predict(200.0, 1_500.0, "two entries, a queue entry allocated and freed, 128 bytes copied"),
@@ -76,7 +76,7 @@ fn cases() -> Vec<Case> {
         })
             .claim(Claim::Checked(ONCE))
             .predict(3_000.0, 4_000.0, "a timer programmed, its interrupt, a signal delivered"),
-        operation_case("timerfd", "a timerfd's expiry, until it has been read", |_| TimerDescriptor::new(), |timer, _| timer.expire_and_read() - 1)
+        operation_case("timerfd", "a timerfd's expiry, until it has been read", |_| TimerDescriptor::new(), |timer, _| only(1, timer.expire_and_read()))
             .claim(Claim::Enters(vec![("timerfd_settime", libc::SYS_timerfd_settime), ("read", libc::SYS_read)]))
             .claim(Claim::Checked("the timer had expired once when it was read"))
             .predict(3_000.0, 3_000.0, "a timer programmed, its interrupt, a sleep and a wake-up"),
