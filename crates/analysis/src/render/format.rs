@@ -13,6 +13,7 @@ use syscost_engine::render::table::Against;
 use syscost_engine::render::terminal_plot::heat_map;
 use syscost_engine::study::basis::{best_cost, ratio_to_prediction};
 use syscost_engine::study::disturbance::disturbance_sentence;
+use syscost_engine::study::reference_frequency::core_cycles;
 
 /// The record itself, indented. It can be read back as it is.
 ///
@@ -48,7 +49,7 @@ impl CsvCase<'_> {
 type CsvColumn = (&'static str, fn(&CsvCase<'_>) -> String);
 
 /// The fixed columns of CSV; those of the values from elsewhere follow.
-const CSV_COLUMNS: [CsvColumn; 41] = [
+const CSV_COLUMNS: [CsvColumn; 42] = [
     ("id", |row| row.case.id.clone()),
     ("title", |row| row.case.title.clone()),
     ("group", |row| row.group.name.clone()),
@@ -87,6 +88,7 @@ const CSV_COLUMNS: [CsvColumn; 41] = [
     ("next_run_low", |row| row.number(|m| Some(m.quiet?.figure.low))),
     ("next_run_high", |row| row.number(|m| Some(m.quiet?.figure.high))),
     ("settled", |row| row.text(|m| m.quiet.map_or(String::new(), |quiet| quiet.is_settled().to_string()))),
+    ("cycles", |row| if row.unit == NANOSECONDS { row.number(core_cycles) } else { String::new() }),
     ("executions", |row| row.text(|m| m.executions.len().to_string())),
     ("events", |row| row.text(event_text)),
     ("sentence", |row| row.sentence()),
@@ -135,7 +137,9 @@ const COLUMNS: [Column; 10] = [
     (QUIET, |m, unit| format_amount(m.figure().estimate, unit)),
     ("next run", |m, unit| format_interval(&m.figure(), unit)),
     ("typical", |m, unit| format_amount(m.median.estimate, unit)),
-    ("ticks", |m, unit| if unit == NANOSECONDS { format_count(m.ticks) } else { String::new() }),
+    ("cycles", |m, unit| {
+        core_cycles(m).filter(|_| unit == NANOSECONDS).map(format_count).unwrap_or_default()
+    }),
     ("net", |m, unit| best_cost(m).map(|(_, cost)| format_amount(cost.estimate, unit)).unwrap_or_default()),
     ("ratio", |m, unit| {
         ratio_to_prediction(m).filter(|_| unit == NANOSECONDS).map(format_ratio).unwrap_or_default()

@@ -187,7 +187,7 @@ const STEPS: [Step; 12] = [
     (Column::Hardware, None),
     (Column::Software, None),
     (Column::Typical, None),
-    (Column::Ticks, None),
+    (Column::Cycles, None),
     (Column::Net, None),
     (Column::Claims, None),
     (Column::Ratio, None),

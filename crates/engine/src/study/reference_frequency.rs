@@ -47,6 +47,12 @@ fn core_bound(part: &Measured, hz: Option<f64>) -> Option<f64> {
     hz.filter(|hz| is_core_bound && *hz > 0.0)
 }
 
+/// The figure of an outcome in cycles of the core, if its unit is nanoseconds. It is the same at each frequency; `None` where
+/// [`core_frequency`] is.
+pub fn core_cycles(part: &Measured) -> Option<f64> {
+    Some(part.figure().estimate * core_frequency(part)? / 1e9)
+}
+
 /// The executions of an outcome, as on a core that runs at `wanted` Hz; as they were timed if that is `None`.
 pub fn convert_executions(part: &Measured, wanted: Option<f64>) -> Vec<Execution> {
     let by =

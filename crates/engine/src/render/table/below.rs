@@ -172,6 +172,10 @@ fn column_legend(shape: &Shape, layout: Layout, known: bool) -> Vec<String> {
         (Column::Interval, interval),
         (Column::Measured, measured),
         (Column::Typical, "typical: the median of all samples"),
+        (
+            Column::Cycles,
+            "cycles: of the core, the same at each of its frequencies; of what does not wait for memory",
+        ),
         (Column::Ratio, "ratio: the figure over the expected; both net, unless the whole was predicted"),
         (Column::Share, share),
         (Column::Claims, "claims: how many held, samples disturbed, ~ for not settled"),
@@ -260,8 +264,8 @@ fn unsettled_remark(sheet: &Sheet<'_>) -> Option<String> {
     let open: Vec<&str> = measured().filter(|(_, m)| !m.is_settled()).map(|(id, _)| id).collect();
     (!open.is_empty()).then(|| {
         format!(
-            "not settled: {} of {all} cases, whose lowest executions differ by more than 1 %, and whose figures the run before \
-             did not predict; more time (SYSCOST_TIME, `--time`), a quieter machine or another run helps: {}",
+            "not settled: {} of {all} cases, whose figures in the next run may lie more than 10 % away; more time \
+             (SYSCOST_TIME, `--time`), a quieter machine or another run narrows their intervals: {}",
             open.len(),
             first_few(&open)
         )

@@ -8,6 +8,7 @@ use crate::record::quantity::{
 use crate::record::{Derived, Measured, Outcome, Predicted};
 use crate::render::cell::shorten_middle;
 use crate::study::basis::{best_cost, ratio_to_prediction};
+use crate::study::reference_frequency::core_cycles;
 
 /// A column of the table, in the order from left to right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +23,8 @@ pub enum Column {
     /// The interval as a share, if both ends do not fit.
     Share,
     Typical,
-    Ticks,
+    /// Cycles of the core, of what does not wait for memory.
+    Cycles,
     Net,
     Ratio,
     /// Bytes or elements by time, of a case that says how many it processes.
@@ -57,7 +59,7 @@ impl Column {
             columns.extend([Self::Hardware, Self::Software, Self::Predicted]);
         }
         columns.extend([Self::Measured, Self::Interval, Self::Typical]);
-        columns.extend(time.then_some(Self::Ticks));
+        columns.extend((time && sheet.rows.iter().any(|r| cycles(r).is_some())).then_some(Self::Cycles));
         columns.push(Self::Net);
         columns.extend(predicted.then_some(Self::Ratio));
         columns.extend(rates(sheet).next().is_some().then_some(Self::Rate));
@@ -77,7 +79,7 @@ impl Column {
             Self::Interval => "next run",
             Self::Share => "next",
             Self::Typical => "typical",
-            Self::Ticks => "ticks",
+            Self::Cycles => "cycles",
             Self::Net => "net",
             Self::Ratio => "ratio",
             Self::Rate => "throughput",
@@ -134,7 +136,7 @@ impl Column {
             Self::Interval => format_interval(&measured.figure(), unit),
             Self::Share => format_half_width(&measured.figure()),
             Self::Typical => format_amount(measured.median.estimate, unit),
-            Self::Ticks => format_count(measured.ticks),
+            Self::Cycles => format_count(core_cycles(measured)?),
             Self::Net => format_amount(best_cost(measured)?.1.estimate, unit),
             Self::Ratio => format_ratio(ratio_to_prediction(measured)?),
             Self::Rate => {
@@ -149,6 +151,10 @@ impl Column {
 
 fn prediction<'a>(row: &Row<'a>) -> Option<&'a Predicted> {
     row.case.measured()?.predicted.as_ref()
+}
+
+fn cycles(row: &Row<'_>) -> Option<f64> {
+    core_cycles(row.measured()?)
 }
 
 fn rates<'a>(sheet: &Sheet<'a>) -> impl Iterator<Item = &'a Derived> {

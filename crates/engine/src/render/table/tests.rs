@@ -26,9 +26,9 @@ fn no_line_is_wider_than_the_terminal() {
 #[test]
 fn a_row_stays_one_line_at_80_columns() {
     let text = at(80);
-    let head = "operation                    measured 95 %    ticks        net  ratio  claims";
-    let row = "u64/0                       0.6234 ns ±0.16%  1.615  0.3134 ns  0.20×  ✓5";
-    let disturbed = "open-close                   1.204 µs ±0.16%   3119   1.204 µs  1.20×  ✓5 13/50";
+    let head = "operation                    measured 95 %    cycles        net  ratio  claims";
+    let row = "u64/0                       0.6234 ns ±0.16%   1.933  0.3134 ns  0.20×  ✓5";
+    let disturbed = "open-close                   1.204 µs ±0.16%    3733   1.204 µs  1.20×  ✓5 13/50";
     assert_eq!(
         [line(&text, "operation"), line(&text, "u64/0"), line(&text, "open-close")],
         [head, row, disturbed]
@@ -40,7 +40,7 @@ fn a_row_stays_one_line_at_80_columns() {
 fn at_120_columns_a_prediction_has_its_parts() {
     let text = at(120);
     let head = line(&text, "operation");
-    for name in ["hardware", "software", "measured", "95 %", "typical", "ticks", "net", "ratio", "claims"] {
+    for name in ["hardware", "software", "measured", "95 %", "typical", "cycles", "net", "ratio", "claims"] {
         assert!(head.contains(name), "{name}: {head}");
     }
     assert!(line(&text, "Not shown at 120").contains(": expected;"));
@@ -128,13 +128,13 @@ fn values_from_elsewhere_have_their_own_column() {
 }
 
 #[test]
-fn a_count_has_neither_ticks_nor_predictions() {
+fn a_count_has_neither_cycles_nor_predictions() {
     let record = Record { unit: "instructions".into(), ..fixture_run::fixture_record() };
     let values = BTreeMap::from([("syscall/getpid".to_owned(), 60.0)]);
     let against = [Against { name: "csc501", values: &values }];
     let text = record_table(&record, None, &against, Layout { width: Some(200), ..Layout::default() });
     let head = line(&text, "operation");
-    assert!(head.contains("instructions") && !head.contains("ticks") && !head.contains("m/p"), "{head}");
+    assert!(head.contains("instructions") && !head.contains("cycles") && !head.contains("m/p"), "{head}");
     assert!(!head.contains("csc501"), "nanoseconds beside instructions would be compared with them");
     assert!(!line(&text, "getpid ").contains("ns"));
 }
