@@ -3,12 +3,47 @@
 use crate::child::Child;
 use crate::error;
 use crate::time::thread_cpu_ns;
+use nix::unistd::getppid;
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::path::PathBuf;
 use std::time::Duration;
 
-/// Prints the line by which `scripts/test` counts a test as skipped.
+/// Says that a test found something missing here and proves nothing: in the line by which `scripts/test` counts it, and in the
+/// list for [`skipped_tests`].
 #[allow(clippy::print_stdout, reason = "a test that is skipped says so")]
 pub fn print_skipped(reason: &str) {
     println!("skipped: {reason}");
+    // A list that cannot be written is no failure of what is tested.
+    let _ = list_skipped(reason);
+}
+
+/// Beside the test programs. A line: the process that started the test program, the test, the reason.
+const SKIPPED_TESTS: &str = "skipped-tests.tsv";
+
+fn skipped_list() -> io::Result<PathBuf> {
+    Ok(std::env::current_exe()?.with_file_name(SKIPPED_TESTS))
+}
+
+fn list_skipped(reason: &str) -> io::Result<()> {
+    let thread = std::thread::current(); // its name is that of the test
+    let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = format!("{}\t{}\t{reason}\n", getppid(), thread.name().unwrap_or_default());
+    OpenOptions::new().create(true).append(true).open(skipped_list()?)?.write_all(line.as_bytes())
+}
+
+/// The tests that were skipped by programs of the same `cargo test` as this one, each with its reason. The list is empty afterwards.
+pub fn skipped_tests() -> Vec<(String, String)> {
+    let Ok(list) = skipped_list() else { return Vec::new() };
+    let text = std::fs::read_to_string(&list).unwrap_or_default();
+    let _ = std::fs::remove_file(&list);
+    let own = getppid().to_string();
+    let of_own = |line: &str| {
+        let [starter, test, reason] =
+            line.splitn(3, '\t').map(str::to_owned).collect::<Vec<_>>().try_into().ok()?;
+        (starter == own).then_some((test, reason))
+    };
+    text.lines().filter_map(of_own).collect()
 }
 
 /// The value made, or `None` after a line `skipped: …` if the machine lacks something for it.
@@ -47,7 +82,7 @@ pub fn run_random_trials(kind: &str, fewest: u64, mut trial: impl FnMut()) -> u6
 
 /// Runs a test in a process of its own, whose limits, signals, namespaces and control groups end with it.
 pub fn run_in_child_process(body: impl FnOnce()) {
-    use std::io::{Read, Seek, Write};
+    use std::io::{Read, Seek};
     use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
     let mut told = tempfile::tempfile().expect("a file for what the child has to say");
     let mut of_child = told.try_clone().expect("the child's end of it");

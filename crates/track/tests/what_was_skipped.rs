@@ -1,0 +1,23 @@
+//! No test: the last program that `cargo test` starts before those of the documentation. It prints how many tests found something
+//! missing on this machine and proved nothing, with a line for each reason.
+
+use std::collections::{BTreeMap, BTreeSet};
+use syscost_platform::testing::skipped_tests;
+
+#[allow(clippy::print_stdout, reason = "its output is all that it is for")]
+fn main() {
+    // A runner that only asks for the names of tests (`--list`) has run none.
+    if std::env::args().any(|word| word == "--list") {
+        return;
+    }
+    let skipped = skipped_tests();
+    let tests: BTreeSet<&String> = skipped.iter().map(|(test, _)| test).collect();
+    let mut reasons: BTreeMap<&String, usize> = BTreeMap::new();
+    for (_, reason) in &skipped {
+        *reasons.entry(reason).or_default() += 1;
+    }
+    println!("\n{} tests were skipped on this machine", tests.len());
+    for (reason, times) in reasons {
+        println!("  {reason}{}", if times > 1 { format!(" ({times} times)") } else { String::new() });
+    }
+}
