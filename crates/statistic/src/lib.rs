@@ -58,6 +58,12 @@ impl Interval {
         Self { low: self.low.min(other.low), high: self.high.max(other.high), ..self }
     }
 
+    /// The distance from the estimate to the farther end, as a share of the estimate.
+    pub fn relative_half_width(self) -> f64 {
+        let half = (self.high - self.estimate).max(self.estimate - self.low);
+        half / self.estimate.abs().max(f64::MIN_POSITIVE)
+    }
+
     /// Estimate and both ends under an increasing function.
     pub fn map(self, f: impl Fn(f64) -> f64) -> Self {
         Self { estimate: f(self.estimate), low: f(self.low), high: f(self.high) }

@@ -2,7 +2,7 @@
 
 use syscost_engine::record::{CaseRecord, GroupRun, Measured, Outcome, Record};
 use syscost_engine::study::executions::pool_executions;
-use syscost_engine::study::interval::widen_to_kind;
+use syscost_engine::study::interval::draw_to_kind;
 use syscost_engine::study::reference_frequency::{core_frequency, undisturbed_frequency};
 
 /// These records as one, under this name: each case with what all of them measured of it, and one that none measured as it ended
@@ -32,7 +32,7 @@ pub fn pool_records(name: &str, records: &[Record]) -> Option<Record> {
         }
     }
     for group in &mut groups {
-        widen_to_kind(group.cases.iter_mut().filter_map(CaseRecord::measured_mut));
+        draw_to_kind(group.cases.iter_mut().filter_map(CaseRecord::measured_mut));
     }
     Some(Record { run: name.to_owned(), groups, ..first.clone() })
 }

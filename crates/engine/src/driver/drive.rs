@@ -218,7 +218,7 @@ impl<'a> Drive<'a> {
             random.shuffle(&mut order);
         }
         self.record.groups = self.group_runs(&groups);
-        self.earlier.widen_intervals(&mut self.record);
+        self.earlier.draw_intervals(&mut self.record);
         self.progress.expect_executions(0);
         self.progress.limit_time(None);
         self.progress.begin("Criterion's files are written");
@@ -277,7 +277,7 @@ impl<'a> Drive<'a> {
     fn show_screen(&self) {
         let Some(screen) = self.screen.filter(|_| self.progress.has_room_for_screen()) else { return };
         let mut record = self.record.clone();
-        self.earlier.widen_intervals(&mut record);
+        self.earlier.draw_intervals(&mut record);
         let state = Some("unfinished");
         self.progress.show_screen(&screen.render(&record, &self.earlier.records, state, layout()));
     }

@@ -13,7 +13,7 @@ use crate::platform::signal;
 use crate::record::store::Store;
 use crate::record::{GroupRun, Outcome, Quiet, Record};
 use crate::study::alike::{is_same_series, series_remark};
-use crate::study::interval::compare_with_earlier;
+use crate::study::interval::draw_to_earlier;
 use crate::study::reference_frequency::undisturbed_frequency_of_run;
 use crate::trial::scratch;
 use std::collections::BTreeMap;
@@ -132,9 +132,8 @@ impl EarlierRuns {
         Self { records, core_hz, remark, set_back }
     }
 
-    /// Compares the figures of a run with those of the last earlier run, and widens its intervals by the figures
-    /// of all earlier runs.
-    pub(super) fn widen_intervals(&self, record: &mut Record) {
+    /// Draws the intervals of a run's figures towards the spread of those of earlier runs.
+    pub(super) fn draw_intervals(&self, record: &mut Record) {
         let mut known: BTreeMap<(&str, &str), Vec<Quiet>> = BTreeMap::new();
         for (group, case) in self.records.iter().flat_map(Record::cases) {
             let quiet = case.measured().and_then(|measured| measured.quiet);
@@ -145,7 +144,7 @@ impl EarlierRuns {
                 let Outcome::Measured(measured) = &mut case.outcome else { continue };
                 let earlier = known.get(&(case.id.as_str(), version.as_str()));
                 if let (Some(quiet), Some(earlier)) = (&mut measured.quiet, earlier) {
-                    compare_with_earlier(quiet, earlier);
+                    draw_to_earlier(quiet, earlier);
                 }
             }
         }

@@ -30,24 +30,21 @@ pub struct Quiet {
     /// The core's frequency for which the figure holds, Hz; `None` of a case that waits for memory, and where it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_hz: Option<f64>,
-    /// Whether the lowest executions agree.
-    pub settled: bool,
-    /// Whether the figure lies where the run before on this machine had said, in an interval that is no wider than its own
-    /// figure; `None` where no run before had it.
-    #[serde(default, skip_serializing_if = "Option::is_none", alias = "foretold")]
-    pub in_last_interval: Option<bool>,
     /// The figure of a faster mode that too few executions met.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub faster: Option<f64>,
-    /// Number of earlier runs of this machine whose figures the interval covers.
+    /// Number of earlier runs of this machine that its interval rests on, too.
     #[serde(default)]
     pub earlier: usize,
 }
 
+/// Half of the widest interval of a settled figure, as a share of it: beyond it a change by a tenth may be chance.
+const SETTLED: f64 = 0.1;
+
 impl Quiet {
-    /// Whether the figure was seen twice: by executions that agree, or by the run before, whose interval it lies in.
+    /// Whether the next run's figure lies within a tenth of this one.
     pub fn is_settled(&self) -> bool {
-        self.settled || self.in_last_interval == Some(true)
+        self.figure.relative_half_width() <= SETTLED
     }
 
     /// The factor that converts this figure to the frequency of another; 1 where one of them has none.

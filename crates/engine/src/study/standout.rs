@@ -2,7 +2,7 @@
 //! prediction.
 
 use super::basis::{figure_for_prediction, predicted_ns, ratio_to_prediction};
-use crate::record::{CaseRecord, CurveRecord, Interval, LevelRecord, Measured, Outcome, Record, Tally};
+use crate::record::{CaseRecord, CurveRecord, LevelRecord, Measured, Outcome, Record, Tally};
 
 /// A prediction that is off by less than this factor, either way, was a good one.
 pub const FAR: f64 = 3.0;
@@ -72,7 +72,7 @@ impl<'a> Standouts<'a> {
     fn add_measured(&mut self, id: &'a str, measured: &'a Measured) {
         self.unwitnessed.extend(measured.unwitnessed_claims().next().map(|sentence| (id, sentence.as_str())));
         if !measured.is_settled() {
-            self.unsettled.push((id, relative_half_width(&measured.figure())));
+            self.unsettled.push((id, measured.figure().relative_half_width()));
         }
         let Some((predicted, ratio)) = predicted_ns(measured).zip(ratio_to_prediction(measured)) else {
             return;
@@ -88,11 +88,6 @@ impl<'a> Standouts<'a> {
     pub fn far_cases(&self) -> impl Iterator<Item = &PredictedCase<'a>> {
         self.predicted.iter().take_while(|case| case.is_far())
     }
-}
-
-fn relative_half_width(interval: &Interval) -> f64 {
-    let half = (interval.high - interval.estimate).max(interval.estimate - interval.low);
-    half / interval.estimate.abs().max(f64::MIN_POSITIVE)
 }
 
 // Runs in which no case has a number: they are a failure, and the reason is reported.

@@ -83,7 +83,7 @@ fn unsettled_look(found: &Standouts<'_>) -> Look {
     };
     let open = found.unsettled.len();
     let texts = [
-        format!("{open} not settled (over 1 % apart, not as in the run before), most {id} {width}"),
+        format!("{open} not settled (the next run may be over 10 % away), most {id} {width}"),
         format!("{open} not settled, most {id} {width}"),
         format!("{open} not settled"),
     ];

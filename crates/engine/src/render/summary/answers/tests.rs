@@ -2,14 +2,14 @@ use super::*;
 use crate::record::{GroupRun, Quiet, Record, fixture_run};
 
 /// A run with this figure for a system call, and its headline.
-fn run(estimate: f64, half: f64, settled: bool) -> (Record, Vec<(String, Headline)>) {
+fn run(estimate: f64, half: f64) -> (Record, Vec<(String, Headline)>) {
     let mut record = fixture_run::fixture_record();
     let (_, case) = record.cases().find(|(_, case)| case.measured().is_some()).expect("a measured case");
     let mut case = case.clone();
     case.id = "syscall/getppid".into();
     if let Outcome::Measured(measured) = &mut case.outcome {
         let figure = Interval::around(estimate, half);
-        measured.quiet = Some(Quiet { figure, settled, ..Quiet::default() });
+        measured.quiet = Some(Quiet { figure, ..Quiet::default() });
         measured.predicted = None;
     }
     record.groups = vec![GroupRun { name: "syscall".into(), cases: vec![case], ..GroupRun::default() }];
@@ -27,7 +27,7 @@ fn screen(run: &(Record, Vec<(String, Headline)>), earlier: &[Record], usual: Op
 
 #[test]
 fn a_figure_is_usual_slow_or_fast_beside_machines_of_its_kind() {
-    let told = |ns| screen(&run(ns, 1.0, true), &[], Some([80.0, 100.0]));
+    let told = |ns| screen(&run(ns, 1.0), &[], Some([80.0, 100.0]));
     assert!(told(84.0).contains(" usual ") && told(84.0).contains("53.33 ns to 150.0 ns"), "{}", told(84.0));
     assert!(
         told(84.0).contains("usual range: lowest to highest cost on 5 Zen 3 guests, and half"),
@@ -40,7 +40,7 @@ fn a_figure_is_usual_slow_or_fast_beside_machines_of_its_kind() {
 
 #[test]
 fn a_log_gets_a_line_with_the_figure_of_each_answer() {
-    let (record, headlines) = &run(84.0, 1.0, true);
+    let (record, headlines) = &run(84.0, 1.0);
     let summary = Summary { record, headlines, earlier: &[], doctor: None, program: "syscost" };
     let lines = answer_lines(&summary);
     assert_eq!(lines.len(), 2, "{lines:?}");
@@ -51,15 +51,15 @@ fn a_log_gets_a_line_with_the_figure_of_each_answer() {
 
 #[test]
 fn an_interval_that_reaches_beyond_what_is_usual_is_not_settled() {
-    let wide = |ns, half, settled| screen(&run(ns, half, settled), &[], Some([80.0, 100.0]));
-    assert!(wide(145.0, 10.0, false).contains("not settled"));
-    assert!(wide(155.0, 10.0, false).contains("not settled"));
-    assert!(wide(145.0, 10.0, true).contains(" usual "));
-    assert!(wide(90.0, 5.0, false).contains(" usual "), "the whole interval is usual");
-    // From 45 to 135 ns, where 53 to 150 ns are usual: the executions agree, and the next run may still be fast.
-    assert!(wide(90.0, 45.0, true).contains("not settled"));
+    let wide = |ns, half| screen(&run(ns, half), &[], Some([80.0, 100.0]));
+    assert!(wide(145.0, 20.0).contains("not settled"));
+    assert!(wide(155.0, 10.0).contains("not settled"));
+    assert!(wide(145.0, 10.0).contains(" usual "));
+    assert!(wide(90.0, 15.0).contains(" usual "), "the whole interval is usual");
+    // From 45 to 135 ns, where 53 to 150 ns are usual: the next run may still be fast.
+    assert!(wide(90.0, 45.0).contains("not settled"));
     // From 140 to 300 ns: most of it is slow.
-    let mut beyond = run(145.0, 5.0, true);
+    let mut beyond = run(145.0, 5.0);
     if let Some(quiet) = beyond.0.groups[0].cases[0].measured_mut().and_then(|m| m.quiet.as_mut()) {
         quiet.figure.high = 300.0;
     }
@@ -68,17 +68,17 @@ fn an_interval_that_reaches_beyond_what_is_usual_is_not_settled() {
 
 #[test]
 fn without_such_a_machine_the_last_run_says_what_is_usual() {
-    let mut last = run(84.0, 2.0, true).0;
+    let mut last = run(84.0, 2.0).0;
     last.run = "the last".into();
-    let told = |ns| screen(&run(ns, 1.0, true), std::slice::from_ref(&last), None);
+    let told = |ns| screen(&run(ns, 1.0), std::slice::from_ref(&last), None);
     assert!(told(85.0).contains("last run 84.00 ns") && told(85.0).contains(" usual "), "{}", told(85.0));
     assert!(told(120.0).contains("slow: "), "{}", told(120.0));
-    assert!(!screen(&run(84.0, 1.0, true), &[], None).contains("usual:"), "nothing is known");
+    assert!(!screen(&run(84.0, 1.0), &[], None).contains("usual:"), "nothing is known");
 }
 
 #[test]
 fn without_any_run_of_its_kind_a_figure_is_as_predicted_and_not_usual() {
-    let mut predicted = run(84.0, 1.0, true);
+    let mut predicted = run(84.0, 1.0);
     if let Some(measured) = predicted.0.groups[0].cases[0].measured_mut() {
         measured.predicted =
             fixture_run::fixture_record().cases().find_map(|(_, case)| case.measured()?.predicted.clone());
@@ -95,7 +95,7 @@ fn without_any_run_of_its_kind_a_figure_is_as_predicted_and_not_usual() {
 
 #[test]
 fn the_screen_has_room_in_a_terminal_of_24_lines() {
-    let (mut record, mut headlines) = run(84.0, 1.0, true);
+    let (mut record, mut headlines) = run(84.0, 1.0);
     record.fingerprint.mitigations =
         [("mds", "Mitigation: x"), ("srbds", "Vulnerable")].map(|(a, b)| (a.repeat(30), b.to_owned())).into();
     let case = record.groups[0].cases[0].clone();
