@@ -101,7 +101,7 @@ pub fn run() -> ExitCode {
 fn run_command_line(own: clap::Command, words: &[OsString]) -> Result<ExitCode> {
     // The tools' commands are listed only so that clap can suggest them for a misspelt word: they were dispatched
     // before.
-    let tools = tool::tool_commands().map(|(name, _)| clap::Command::new(*name).hide(true));
+    let tools = tool::COMMANDS.iter().map(|(name, ..)| clap::Command::new(*name).hide(true));
     let matches = own.subcommands(tools).try_get_matches_from(words);
     match matches.and_then(|matches| Line::from_arg_matches(&matches)) {
         Ok(line) => line.command.as_ref().map_or_else(overview::run, dispatch),

@@ -6,6 +6,7 @@
 //! another one. The other modules are files, memory, sleeps and the timed loops around single calls.
 
 pub mod blocks;
+pub mod contract;
 pub mod crew;
 pub mod evidence;
 pub mod fault_count;

@@ -3,6 +3,7 @@
 use super::flag::{Filter, Home};
 use super::page;
 use super::sides::{Form, Manner, Sides, compare_sides, write};
+use super::why::explain_difference;
 use crate::driver::layout;
 use crate::error::Result;
 use crate::exit::Exit;
@@ -50,13 +51,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
     let home = args.home.directory();
     if args.why {
-        return super::why::explain_difference(
-            &args.filter,
-            &args.sides,
-            &args.manner,
-            args.form.format(),
-            &home,
-        );
+        return explain_difference(&args.filter, &args.sides, &args.manner, args.form.format(), &home);
     }
     let paired = compare_sides(&args.filter, &args.sides, &args.manner, &home)?;
     write(&paired, &paired.judge(), &args.form, layout())?;

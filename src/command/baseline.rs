@@ -185,8 +185,17 @@ fn list(args: &List) -> Result<ExitCode> {
     }
     args.form.write(
         || kept.iter().map(Kept::json).collect::<Vec<_>>(),
-        || kept.iter().map(|kept| page::tabbed_or_damaged(kept.name(), kept.tabbed_cells())).collect(),
-        |layout| page::columns_and_damaged(&kept.iter().map(Kept::terminal_row).collect::<Vec<_>>(), layout),
+        || {
+            kept.iter()
+                .map(|kept| page::tabbed_or_damaged(kept.name(), kept.cells().map(|(cells, _)| cells)))
+                .collect()
+        },
+        |layout| {
+            page::columns_and_damaged(
+                &kept.iter().map(|kept| kept.cells().map(|(_, shown)| shown)).collect::<Vec<_>>(),
+                layout,
+            )
+        },
     )?;
     Ok(archive::exit_code_for_damaged(kept.iter().filter_map(|kept| kept.head.as_ref().err())))
 }
@@ -250,38 +259,16 @@ impl Kept {
         }
     }
 
-    /// A row for a program.
-    fn tabbed_cells(&self) -> page::Row<9> {
+    /// The cells of a row for a program, and of one for a terminal.
+    fn cells(&self) -> std::result::Result<([String; 9], [String; 7]), String> {
         let head = self.head.as_ref().map_err(ToString::to_string)?;
-        let [processes, sessions, cases] = count_contents(head).map(|count| count.to_string());
-        let (when, scale, unit) = (page::utc_moment(head.created), head.scale.clone(), head.unit.clone());
-        Ok([
-            self.name(),
-            self.by.into(),
-            when,
-            scale,
-            unit,
-            processes,
-            sessions,
-            cases,
-            kernel_releases(head),
-        ])
-    }
-
-    /// A row for a terminal.
-    fn terminal_row(&self) -> page::Row<7> {
-        let head = self.head.as_ref().map_err(ToString::to_string)?;
-        let [processes, sessions, cases] = count_contents(head);
-        let (when, scale, unit) = (page::utc_moment(head.created), head.scale.clone(), head.unit.clone());
-        let replication = replication_text(processes, sessions);
-        Ok([
-            self.name(),
-            when,
-            scale,
-            unit,
-            replication,
-            page::count_with_noun(cases, "case", "cases"),
-            kernel_releases(head),
-        ])
+        let counts @ [processes, sessions, cases] = count_contents(head);
+        let about = [self.name(), page::utc_moment(head.created), head.scale.clone(), head.unit.clone()];
+        let [name, when, scale, unit] = about.clone();
+        let (kernels, noun) = (kernel_releases(head), page::count_with_noun(cases, "case", "cases"));
+        let shown = [name, when, scale, unit, replication_text(processes, sessions), noun, kernels.clone()];
+        let ([name, when, scale, unit], by) = (about, self.by.into());
+        let [processes, sessions, cases] = counts.map(|count| count.to_string());
+        Ok(([name, by, when, scale, unit, processes, sessions, cases, kernels], shown))
     }
 }

@@ -73,13 +73,13 @@ impl Args {
                 self.empty
             )));
         }
-        if self.command_with(operations) == self.command {
-            return Err(Error::Usage(format!(
-                "--operations {operations}: the command does not say where the number goes; write {PLACEHOLDER} for it, as in \
-                 `syscost displace --operations {operations} -- client --calls {PLACEHOLDER}`"
-            )));
+        if self.command_with(operations) != self.command {
+            return Ok(());
         }
-        Ok(())
+        Err(Error::Usage(format!(
+            "--operations {operations}: the command does not say where the number goes; write {PLACEHOLDER} for it, as in \
+                 `syscost displace --operations {operations} -- client --calls {PLACEHOLDER}`"
+        )))
     }
 
     /// The command with this number of operations. A word that is not UTF-8 holds no placeholder.
@@ -100,10 +100,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
     let clock = Clock::start_up();
     let accounting = Accounting::read(&KernelFiles::live());
-    let interval = Duration::from_secs_f64(args.interval);
     let runs = match args.pid {
         Some(pid) => vec![watch_service(args, pid, &clock, &accounting)?],
-        None => run_command(args, &clock, &accounting, interval)?,
+        None => run_command(args, &clock, &accounting)?,
     };
     if runs.is_empty() {
         return Ok(Exit::Disproved.or_signal(signal::pending()).into());
@@ -117,12 +116,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// The runs of the command, without one that was interrupted. Stops after a failure.
-fn run_command(
-    args: &Args,
-    clock: &Clock,
-    accounting: &Accounting,
-    interval: Duration,
-) -> Result<Vec<Covered>> {
+fn run_command(args: &Args, clock: &Clock, accounting: &Accounting) -> Result<Vec<Covered>> {
     let claimed = cpu::claim_cpu();
     let chosen = args.cpu.or(claimed.as_ref().map(|claimed| claimed.cpu)).unwrap_or_else(cpu::current_cpu);
     if !cpu::allowed_cpus().contains(&chosen) {
@@ -133,6 +127,7 @@ fn run_command(
     }
     let _aside = cpu::Aside::keep_off(chosen)?;
     let mut fluids = Fluids::start(&[chosen], clock, accounting.hides_interrupts(), 0)?;
+    let interval = Duration::from_secs_f64(args.interval);
     let mut cover = |command: &[OsString]| displaced_process::cover_command(command, &mut fluids, interval);
     if args.operations.is_some() {
         // The first start may read the program from the disk. The empty runs that count come after it.

@@ -4,9 +4,9 @@
 use super::archive::Archive;
 use super::flag::Home;
 use super::help::render_manual_page;
-use super::list::missing_need;
+use super::list::{default_place, missing_need};
 use super::page::{self, Tone};
-use crate::case::{Case, Cpus, Group, Place, Prediction, Scale};
+use crate::case::{Case, Group, Prediction};
 use crate::driver::{layout, nearest_names};
 use crate::error::{Error, Result};
 use crate::pair::side::case_ids;
@@ -91,13 +91,9 @@ fn cases_table(cases: &[&Case], layout: Layout) -> String {
     const HEAD: &str = "Cases, and what they should cost in core cycles (hardware + software)";
     let price = |case: &Case| case.prediction.as_ref().map(predicted_cycles).unwrap_or_default();
     let rows: Vec<_> =
-        cases.iter().map(|case| [indent_name(&case.name), price(case), case.title.clone()]).collect();
+        cases.iter().map(|case| [format!("  {}", case.name), price(case), case.title.clone()]).collect();
     let lines = page::align_columns(&rows, page::prose_width(layout));
     format!("{}\n{}\n", page::paint(Tone::Bold, HEAD, layout), lines.join("\n"))
-}
-
-fn indent_name(name: &str) -> String {
-    format!("  {name}")
 }
 
 fn predicted_cycles(prediction: &Prediction) -> String {
@@ -122,11 +118,7 @@ fn render_case(id: &str, case: &Case, last: Option<[String; 2]>, layout: Layout)
 }
 
 fn needs_summary(case: &Case) -> String {
-    let place = Place {
-        scratch: scratch::scratch_parent(),
-        scale: Scale::Default,
-        cpus: Cpus::for_measuring_process(),
-    };
+    let place = default_place(&scratch::scratch_parent());
     match (case.needs.len(), missing_need(case, &place)) {
         (0, _) => "nothing of the machine".into(),
         (count, None) => format!("{count} of the machine, met here"),

@@ -3,11 +3,11 @@
 use super::archive::Archive;
 use super::flag::{Form, Home};
 use super::page;
-use crate::driver::layout;
 use crate::environment::{Difference, Fingerprint, Series};
 use crate::error::Result;
 use crate::platform::kernel_files::KernelFiles;
 use crate::trial::scratch;
+use serde::Serialize;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -35,43 +35,31 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let place = args.dir.clone().unwrap_or_else(scratch::scratch_parent);
     let ours = Fingerprint::take(&KernelFiles::live(), &place);
     match &args.against {
-        None => print_facts(&ours, args.form.json)?,
+        None => {
+            let known = |value: Option<String>| value.unwrap_or_else(|| "unknown".into());
+            let rows: Vec<_> = ours.field_values().map(|(name, value)| [name.into(), known(value)]).collect();
+            write_rows(&args.form, &ours, &rows)?;
+        }
         Some(run) => {
             let theirs = Archive::at(&args.home).load_run(Some(run))?.fingerprint;
-            print_differences(&ours.differences(&theirs), args.form.json)?;
+            let found = ours.differences(&theirs);
+            write_rows(&args.form, &found, &found.iter().map(difference_row).collect::<Vec<_>>())?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn print_facts(ours: &Fingerprint, json: bool) -> Result<()> {
-    if json {
-        return page::write_json(ours);
-    }
-    let known = |value: Option<String>| value.unwrap_or_else(|| "unknown".into());
-    let rows: Vec<_> = ours.field_values().map(|(field, value)| [field.into(), known(value)]).collect();
-    page::write(&render_rows(&rows))
+fn difference_row(d: &Difference) -> [String; 4] {
+    let values = format!("{} here, {} there", d.ours, d.theirs);
+    let series = if d.series == Series::Another { "another series" } else { "" };
+    [d.weight.name().into(), d.field.into(), values, series.into()]
 }
 
-fn print_differences(found: &[Difference], json: bool) -> Result<()> {
-    if json {
-        return page::write_json(&found);
-    }
-    let row = |d: &Difference| {
-        let values = format!("{} here, {} there", d.ours, d.theirs);
-        let series = if d.series == Series::Another { "another series" } else { "" };
-        [d.weight.name().into(), d.field.into(), values, series.into()]
+/// Prints what was found, or that nothing differs.
+fn write_rows<const N: usize>(form: &Form, found: &impl Serialize, rows: &[[String; N]]) -> Result<()> {
+    let shown = |layout| match rows {
+        [] => "nothing differs\n".into(),
+        _ => page::columns_text(rows, page::table_width(layout)),
     };
-    match found {
-        [] if !page::is_piped() => page::write("nothing differs\n"),
-        _ => page::write(&render_rows(&found.iter().map(row).collect::<Vec<_>>())),
-    }
-}
-
-fn render_rows<const N: usize>(rows: &[[String; N]]) -> String {
-    if page::is_piped() {
-        page::tabbed_rows(rows)
-    } else {
-        page::columns_text(rows, page::table_width(layout()))
-    }
+    form.write(|| found, || page::tabbed_rows(rows), shown)
 }

@@ -6,7 +6,7 @@ use super::judging::{Compared, Judging};
 use super::sides::{self, Manner, Pairs, Sides, parse_share, save_pairs};
 use super::{page, record};
 use crate::case::Scale;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, ensure};
 use crate::record::ALLOCATIONS;
 use crate::record::quantity::{INSTRUCTIONS, NANOSECONDS, is_instruction_unit};
 use crate::record::store::OwnFile;
@@ -94,12 +94,9 @@ fn compare_builds(args: &Args) -> Result<Compared> {
         mark_grown(&mut findings, args.allocations.exceeded(changes_of_pairs(ALLOCATIONS, &paired))?);
         return Ok((findings, notes));
     }
-    if options.unit != NANOSECONDS {
-        return Err(Error::Usage(format!(
-            "pairs are timed: {} is counted against a --baseline only",
-            options.unit
-        )));
-    }
+    ensure(options.unit == NANOSECONDS, || {
+        Error::Usage(format!("pairs are timed: {} is counted against a --baseline only", options.unit))
+    })?;
     let manner = Manner {
         threshold: args.judging.max_regress,
         margin: Some(args.judging.max_regress),
@@ -176,9 +173,7 @@ const COUNTED: &str = "instructions in user space were counted, by single steps,
 /// No case matches, the sides are settings of the machine, or one cannot be built or started.
 fn count_builds(filter: &Filter, sides: &Sides, (scale, seed): (Scale, u64), home: &Path) -> Result<Paired> {
     if sides.setting_commands().is_some() {
-        return Err(Error::Usage(
-            "no setting of the machine changes the instructions of an operation: compare builds, or measure time".into(),
-        ));
+        return Err(Error::Usage("no setting of the machine changes the instructions of an operation: compare builds, or measure time".into()));
     }
     let matches = filter.matcher()?;
     let ready = sides.build_sides(seed)?;

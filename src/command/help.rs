@@ -3,40 +3,9 @@
 use super::page::{self, Tone};
 use crate::driver::nearest_names;
 use crate::error::Error;
+use crate::manual::TOPICS;
 use crate::render::table::Layout;
 use std::ffi::OsString;
-
-/// Name and text, in reading order. `src/manual.rs` shows the same texts in the crate's documentation.
-const TOPICS: [(&str, &str); 28] = [
-    ("glossary", include_str!("../manual/glossary.md")),
-    ("method", include_str!("../manual/method.md")),
-    ("clock", include_str!("../manual/clock.md")),
-    ("claims", include_str!("../manual/claims.md")),
-    ("comparing", include_str!("../manual/comparing.md")),
-    ("reboots", include_str!("../manual/reboots.md")),
-    ("guests", include_str!("../manual/guests.md")),
-    ("instructions", include_str!("../manual/instructions.md")),
-    ("why", include_str!("../manual/why.md")),
-    ("machines", include_str!("../manual/machines.md")),
-    ("ci", include_str!("../manual/ci.md")),
-    ("counts", include_str!("../manual/counts.md")),
-    ("tracking", include_str!("../manual/tracking.md")),
-    ("histories", include_str!("../manual/histories.md")),
-    ("records", include_str!("../manual/records.md")),
-    ("series", include_str!("../manual/series.md")),
-    ("events", include_str!("../manual/events.md")),
-    ("html", include_str!("../manual/html.md")),
-    ("curves", include_str!("../manual/curves.md")),
-    ("copies", include_str!("../manual/copies.md")),
-    ("remote", include_str!("../manual/remote.md")),
-    ("displacement", include_str!("../manual/displacement.md")),
-    ("counters", include_str!("../manual/counters.md")),
-    ("techniques", include_str!("../manual/techniques.md")),
-    ("library", include_str!("../manual/library.md")),
-    ("layout", include_str!("../manual/layout.md")),
-    ("elsewhere", include_str!("../manual/elsewhere.md")),
-    ("limits", include_str!("../manual/limits.md")),
-];
 
 /// The page that this command line asks for, if it is `help` and the name of a topic.
 pub fn topic_page(line: &[OsString], layout: Layout) -> Option<String> {
@@ -137,13 +106,10 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn every_topic_is_a_file_and_a_module_of_the_documentation() {
-        let modules = include_str!("../manual.rs");
+    fn every_topic_is_a_file_with_a_title() {
         let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src/manual")).expect("topics");
         assert_eq!(files.count(), TOPICS.len());
         for (name, text) in TOPICS {
-            let module = format!("#[doc = include_str!(\"manual/{name}.md\")]\npub mod {name} {{}}");
-            assert!(modules.contains(&module), "{name}");
             assert!(text.starts_with("# "), "{name}");
         }
     }
@@ -152,7 +118,7 @@ mod tests {
     fn no_topic_hides_a_command() {
         let line = super::super::Line::command();
         for (name, _) in TOPICS {
-            let is_of_tool = tool::tool_commands().any(|(command, _)| *command == name);
+            let is_of_tool = tool::COMMANDS.iter().any(|(command, ..)| *command == name);
             assert!(line.find_subcommand(name).is_none() && !is_of_tool, "{name}");
         }
     }

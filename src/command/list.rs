@@ -9,6 +9,7 @@ use crate::suite::GROUPS;
 use crate::suite::coverage::ids_like;
 use crate::trial::scratch;
 use serde_json::{Value, json};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Print every case, and whether it can run on this machine
@@ -63,13 +64,14 @@ fn filtered_rows(filter: &Filter) -> Result<Vec<Row>> {
     }
 }
 
+/// Where a case would be measured at default scale.
+pub fn default_place(scratch: &Path) -> Place {
+    Place { scratch: scratch.into(), scale: Scale::Default, cpus: Cpus::for_measuring_process() }
+}
+
 fn matching_rows(matches: impl Fn(&str) -> bool) -> Result<Vec<Row>> {
     let scratch = scratch::make_directory()?;
-    let place = Place {
-        scratch: scratch.path().to_path_buf(),
-        scale: Scale::Default,
-        cpus: Cpus::for_measuring_process(),
-    };
+    let place = default_place(scratch.path());
     let mut rows = Vec::new();
     for group in GROUPS {
         let cases = (group.cases)().into_iter().map(|case| (group.id(&case), case));
@@ -168,12 +170,8 @@ fn parameter_spread(rows: &[Row]) -> String {
     };
     match series.iter().max_by_key(|of| of.len()).map(Vec::as_slice) {
         Some([first, .., last]) => {
-            format!(
-                "{variants}; {} {} to {}",
-                variant_part(first),
-                parameter_part(first),
-                parameter_part(last)
-            )
+            let (of, from, to) = (variant_part(first), parameter_part(first), parameter_part(last));
+            format!("{variants}; {of} {from} to {to}")
         }
         _ => variants,
     }

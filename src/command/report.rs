@@ -152,10 +152,8 @@ fn render_first_screen(record: &Record, archive: &Archive, layout: Layout) -> St
     let earlier: Vec<Record> = runs.filter(alike).collect();
     alike::series_remark(record, &earlier, None).inspect(page::warn);
     let (headlines, program) = (group_headlines(GROUPS.iter()), program_command());
-    summary_screen(
-        &Summary { record, headlines: &headlines, earlier: &earlier, doctor: None, program: &program },
-        layout,
-    )
+    let (headlines, earlier, doctor, program) = (&headlines[..], &earlier[..], None, &program[..]);
+    summary_screen(&Summary { record, headlines, earlier, doctor, program }, layout)
 }
 
 /// Warns that a prediction names no case: it is probably misspelt. One for a case that this run left out is fine.
@@ -284,7 +282,7 @@ pub fn export(reader: Reader, record: &Record, build: Option<&str>) -> Result<St
         Reader::ActionBenchmark => action_benchmark_json(record),
         Reader::Bencher => bencher_json(record),
         Reader::Junit => Ok(junit_xml(record)),
-        Reader::Kcidb => kcidb_report(record, build.ok_or_else(missing_build_error)?),
+        Reader::Kcidb => kcidb_report(record, build.ok_or_else(|| Error::Usage(WITHOUT_BUILD.into()))?),
         Reader::Lava => Ok(lava_lines(record)),
         Reader::Openmetrics => Ok(open_metrics_text(record, host_name(record).as_deref())),
         Reader::Reference => reference_json(record),
@@ -302,17 +300,14 @@ fn reference_json(record: &Record) -> Result<String> {
     indented_json("the reference", &reference)
 }
 
+const WITHOUT_BUILD: &str =
+    "KCIDB asks which build was tested: name it by --build ORIGIN:ID, as it was reported there";
+
 /// The name of this machine, if the run was made on it since it was started: a record names its boot and no host.
 fn host_name(record: &Record) -> Option<String> {
     let files = KernelFiles::live();
     let boot = files.read_first_line("proc/sys/kernel/random/boot_id")?;
     files.read_first_line("proc/sys/kernel/hostname").filter(|_| record.boot == Some(boot))
-}
-
-fn missing_build_error() -> Error {
-    Error::Usage(
-        "KCIDB asks which build was tested: name it by --build ORIGIN:ID, as it was reported there".into(),
-    )
 }
 
 // `syscost report --paper`: the tables of Woodside, Courtois and Schramm (1997), with a run's values
@@ -326,16 +321,13 @@ fn write_report(args: &Args) -> Result<ExitCode> {
 }
 
 fn render_tables(format: Format, record: &Record, sheets: &[Sheet], layout: Layout) -> Result<String> {
-    let joined = |field: fn(&Sheet) -> String| sheets.iter().map(field).collect::<Vec<_>>().join("\n");
+    let joined = |text: &dyn Fn(&Sheet) -> String| sheets.iter().map(text).collect::<Vec<_>>().join("\n");
     match format {
         Format::Terminal => {
             let head = page::paint(page::Tone::Bold, &run_title(record), layout);
-            Ok(format!(
-                "{head}\n\n{}",
-                sheets.iter().map(|sheet| sheet.fit_to_terminal(layout)).collect::<Vec<_>>().join("\n")
-            ))
+            Ok(format!("{head}\n\n{}", joined(&|sheet| sheet.fit_to_terminal(layout))))
         }
-        Format::Markdown => Ok(format!("{}\n\n{}", run_title(record), joined(Sheet::to_markdown))),
+        Format::Markdown => Ok(format!("{}\n\n{}", run_title(record), joined(&Sheet::to_markdown))),
         Format::Csv => sheets.iter().map(Sheet::to_csv).collect(),
         Format::Json => {
             let value = serde_json::json!({ "run": record.run, "tables": sheets });

@@ -3,6 +3,7 @@
 
 use super::flag::{Beside, Filter, Format, Home, Measuring, parse_seconds};
 use super::restore::warn_of_outstanding;
+use super::why::explain_operations;
 use crate::driver::{self, Arguments, FEWEST_REPLICATIONS, Options};
 use crate::error::Result;
 use crate::record::quantity::{DISPLACED, NANOSECONDS};
@@ -88,12 +89,7 @@ enum Method {
 
 pub fn run(args: &Args) -> Result<ExitCode> {
     if args.why {
-        return super::why::explain_operations(
-            &args.filter,
-            &args.measuring,
-            args.bin.as_deref(),
-            args.format,
-        );
+        return explain_operations(&args.filter, &args.measuring, args.bin.as_deref(), args.format);
     }
     let arguments = Arguments::parse(args.criterion_flags())?;
     let options = args.options()?;

@@ -9,52 +9,27 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use syscost_command_line::start::find_program_file;
 
-/// A package of this workspace whose program has further commands.
-struct Tool {
-    package: &'static str,
-    /// Its directory in the repository.
-    directory: &'static str,
-    /// Name and purpose of each command.
-    commands: &'static [(&'static str, &'static str)],
-}
+/// A command, the tool of this workspace that has it, and its purpose. A tool is the package `syscost-TOOL` in `crates/TOOL`.
+type ToolCommand = (&'static str, &'static str, &'static str);
 
-const TOOLS: [Tool; 4] = [
-    Tool {
-        package: "syscost-kernels",
-        directory: "crates/kernels",
-        commands: &[(
-            "kernels",
-            "Compare kernels: as guests by turns or by counted instructions, or over reboots",
-        )],
-    },
-    Tool {
-        package: "syscost-track",
-        directory: "crates/track",
-        commands: &[
-            ("history", "Follow cases over nights and commits, and find what changed"),
-            ("fleet", "Measure many machines, and compare them"),
-            ("page", "Write runs and histories as pages of HTML"),
-            ("draw", "Draw a run as pictures, or as one page of HTML"),
-        ],
-    },
-    Tool {
-        package: "syscost-selftest",
-        directory: "crates/selftest",
-        commands: &[(
-            "selftest",
-            "Put the method and the claims on trial: false alarms, overlooked slowdowns, lies",
-        )],
-    },
-    Tool {
-        package: "syscost-monitor",
-        directory: "crates/monitor",
-        commands: &[
-            ("monitor", "Watch one machine or several, live"),
-            ("probe", "Read nine counters at a rate, and tell what that costs"),
-            ("validate", "Hold the counters against what is known to have happened"),
-        ],
-    },
+#[rustfmt::skip]
+pub const COMMANDS: &[ToolCommand] = &[
+    ("kernels", "kernels", "Compare kernels: as guests by turns or by counted instructions, or over reboots"),
+    ("history", "track", "Follow cases over nights and commits, and find what changed"),
+    ("fleet", "track", "Measure many machines, and compare them"),
+    ("page", "track", "Write runs and histories as pages of HTML"),
+    ("draw", "track", "Draw a run as pictures, or as one page of HTML"),
+    ("selftest", "selftest", "Put the method and the claims on trial: false alarms, overlooked slowdowns, lies"),
+    ("monitor", "monitor", "Watch one machine or several, live"),
+    ("probe", "monitor", "Read nine counters at a rate, and tell what that costs"),
+    ("validate", "monitor", "Hold the counters against what is known to have happened"),
 ];
+
+/// Each tool: its name, its program if that is there, and its commands.
+fn tools() -> impl Iterator<Item = (&'static str, Option<PathBuf>, &'static [ToolCommand])> {
+    let tools = COMMANDS.chunk_by(|a, b| a.1 == b.1).map(|commands| (commands[0].1, commands));
+    tools.map(|(tool, commands)| (tool, find_program_file(&format!("syscost-{tool}")), commands))
+}
 
 /// The program that the first word asks for: one of the tools above, or another `syscost-WORD`. `None` if there is neither.
 ///
@@ -65,13 +40,12 @@ pub fn find_program(words: &[OsString], is_own: impl Fn(&str) -> bool) -> Result
     if is_own(name) {
         return Ok(None);
     }
-    let tool = TOOLS.iter().find(|tool| tool.commands.iter().any(|(command, _)| *command == name));
-    let program = tool.map_or_else(|| format!("syscost-{name}"), |tool| tool.package.to_owned());
+    let tool = COMMANDS.iter().find(|(command, ..)| *command == name).map(|(_, tool, _)| *tool);
+    let program = format!("syscost-{}", tool.unwrap_or(name));
     match (find_program_file(&program), tool) {
         (None, Some(tool)) => Err(Error::Usage(format!(
-            "`syscost {name}` needs the program {}, which is neither beside this one nor on the search path: `cargo build \
-             --release --workspace` builds it, `cargo install --path {}` installs it",
-            tool.package, tool.directory
+            "`syscost {name}` needs the program {program}, which is neither beside this one nor on the search path: `cargo build \
+             --release --workspace` builds it, `cargo install --path crates/{tool}` installs it"
         ))),
         (file, _) => Ok(file),
     }
@@ -97,7 +71,7 @@ pub fn become_program(program: PathBuf, words: &[OsString]) -> Result<ExitCode> 
 
 /// The tools that are there.
 pub fn installed_tools() -> impl Iterator<Item = PathBuf> {
-    TOOLS.iter().filter_map(|tool| find_program_file(tool.package))
+    tools().filter_map(|(_, program, _)| program)
 }
 
 /// The commands of the tools: with their flags and those below them if the tool is installed, else by name.
@@ -105,32 +79,23 @@ pub fn installed_tools() -> impl Iterator<Item = PathBuf> {
 /// # Errors
 /// A tool does not tell them.
 pub fn command_trees() -> Result<Vec<clap::Command>> {
-    let named = |(name, about): &(&'static str, &'static str)| clap::Command::new(*name).about(*about);
-    let trees = TOOLS.iter().map(|tool| match find_program_file(tool.package) {
+    let trees = tools().map(|(_, program, commands)| match program {
         Some(program) => outline::ask_tool(&program),
-        None => Ok(tool.commands.iter().map(named).collect()),
+        None => Ok(commands.iter().map(|(name, _, about)| clap::Command::new(*name).about(*about)).collect()),
     });
     trees.collect::<Result<Vec<_>>>().map(|trees| trees.concat())
-}
-
-/// Name and purpose of every command of the tools.
-pub fn tool_commands() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
-    TOOLS.iter().flat_map(|tool| tool.commands)
 }
 
 /// The commands of the tools below those of `syscost help`, and how to get those that are missing.
 pub fn commands_text() -> String {
     let mut text = "Commands of the tools:\n".to_owned();
-    for tool in &TOOLS {
-        let is_present = find_program_file(tool.package).is_some();
-        for (name, about) in tool.commands {
+    for (tool, program, commands) in tools() {
+        for (name, _, about) in commands {
             text += &format!("  {name:<12}  {about}\n");
         }
-        if !is_present {
-            text += &format!(
-                "  {:12}  ({} is not installed: cargo install --path {})\n",
-                "", tool.package, tool.directory
-            );
+        if program.is_none() {
+            let how = format!("cargo install --path crates/{tool}");
+            text += &format!("  {:12}  (syscost-{tool} is not installed: {how})\n", "");
         }
     }
     text
@@ -163,11 +128,10 @@ mod tests {
 
     #[test]
     fn each_tool_is_a_package_of_the_workspace() {
-        for tool in &TOOLS {
-            let manifest =
-                std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(tool.directory).join("Cargo.toml");
+        for (_, tool, _) in COMMANDS {
+            let manifest = format!("{}/crates/{tool}/Cargo.toml", env!("CARGO_MANIFEST_DIR"));
             let text = std::fs::read_to_string(&manifest).unwrap();
-            assert!(text.contains(&format!("name = \"{}\"", tool.package)), "{}", manifest.display());
+            assert!(text.contains(&format!("name = \"syscost-{tool}\"")), "{manifest}");
         }
     }
 }

@@ -1,13 +1,10 @@
 //! Reads of blocks past the page cache, each timed by itself, and the proof of where their bytes came from.
 
-use crate::case::{Claim, Need, Place, Scale, SetUp, Subject, set_up};
-use crate::clock::{Clock, ClockScale, Counts, Delta, Ticks};
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::platform::pattern_file::{self, PatternFile, Way};
 use crate::platform::proc::{Account, Moved, Source};
 use crate::platform::volume::{self, Medium};
 use crate::statistic::Random;
-use memmap2::MmapMut;
 use std::os::unix::fs::FileExt;
 
 /// The claims that are verified for each batch.
@@ -147,53 +144,40 @@ impl Blocks {
         self.proof.verify_read(blocks * self.block as u64)?;
         let from = last.saturating_sub(EXAMINED / 2);
         let kept = self.file.count_resident_pages(from..from + EXAMINED)?;
-        if kept > 0 {
-            return Err(Error::Contradicted(format!(
-                "{kept} pages around what was read last are in the page cache: it was not passed by"
-            )));
+        if kept == 0 {
+            return Ok(());
         }
-        Ok(())
+        Err(Error::Contradicted(format!(
+            "{kept} pages around what was read last are in the page cache: it was not passed by"
+        )))
     }
 }
 
-/// One block after another, each in a bracket of its own.
-struct Reads {
-    blocks: Blocks,
-    buffer: MmapMut,
-    /// Where the current block begins.
-    offset: u64,
-}
-
-impl Subject for Reads {
-    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        self.blocks.proof.begin_batch()?;
-        let ticks = clock.time_each(
-            iterations,
-            self,
-            |reads| {
-                reads.offset = reads.blocks.order.next_offset();
-                Ok(())
-            },
-            |reads| reads.blocks.file.file().read_at(&mut reads.buffer, reads.offset),
-            |reads, got| {
-                reads.blocks.file.check_block(got, &reads.buffer, reads.offset)?;
-                Ok(Counts::Yes)
-            },
-        )?;
-        self.blocks.prove_batch(iterations, self.offset)?;
-        Ok(ticks)
-    }
-}
-
-/// A subject that reads these blocks, one at a time.
+/// A subject that reads these blocks one after another, each in a bracket of its own.
 ///
 /// # Errors
 /// The first read is refused, or a cache delivers it.
 pub fn single_block_reads(blocks: Blocks) -> Result<impl Subject> {
-    let mut reads = Reads { buffer: pattern_file::map_buffer(blocks.block)?, blocks, offset: 0 };
+    let mut state = (pattern_file::map_buffer(blocks.block)?, 0, blocks);
+    let mut read = move |n: u64, clock: &Clock| {
+        state.2.proof.begin_batch()?;
+        let ticks = clock.time_each(
+            n,
+            &mut state,
+            |(_, offset, blocks)| {
+                *offset = blocks.order.next_offset();
+                Ok(())
+            },
+            |(buffer, offset, blocks)| blocks.file.file().read_at(buffer, *offset),
+            |(buffer, offset, blocks), got| {
+                blocks.file.check_block(got, buffer, *offset).map(|()| Counts::Yes)
+            },
+        )?;
+        state.2.prove_batch(n, state.1).map(|()| ticks)
+    };
     // A problem is reported before the first sample.
-    reads.run(1, &Clock::with_scale(UNUSED))?;
-    Ok(reads)
+    read(1, &Clock::with_scale(UNUSED))?;
+    Ok(read)
 }
 
 /// The scale of a clock whose times are discarded.
@@ -253,43 +237,35 @@ fn verify_device_read(place: &Place) -> Result<()> {
     single_block_reads(blocks).map(drop)
 }
 
-type Judged = std::result::Result<String, String>;
-
 /// The claim that the kernel has charged this process with reading every block of this length, which is 512 bytes, 4 KiB,
 /// 64 KiB or 1 MiB.
 pub fn claim_blocks_read(block: usize) -> Claim {
-    Claim::Counted(match block {
-        512 => judge_read::<512>,
-        65_536 => judge_read::<65_536>,
-        1_048_576 => judge_read::<1_048_576>,
-        _ => judge_read::<4_096>,
-    })
+    claim_blocks_moved::<false>(block)
 }
 
 /// As [`claim_blocks_read`], for blocks that were written.
 pub fn claim_blocks_written(block: usize) -> Claim {
+    claim_blocks_moved::<true>(block)
+}
+
+fn claim_blocks_moved<const WRITTEN: bool>(block: usize) -> Claim {
     Claim::Counted(match block {
-        512 => judge_written::<512>,
-        65_536 => judge_written::<65_536>,
-        1_048_576 => judge_written::<1_048_576>,
-        _ => judge_written::<4_096>,
+        512 => judge_moved::<WRITTEN, 512>,
+        65_536 => judge_moved::<WRITTEN, 65_536>,
+        1_048_576 => judge_moved::<WRITTEN, 1_048_576>,
+        _ => judge_moved::<WRITTEN, 4_096>,
     })
 }
 
-fn judge_read<const BLOCK: u64>(delta: &Delta, iterations: u64) -> Judged {
-    judge_charged(delta.counted.device_read, "read from", iterations, BLOCK)
-}
-
-fn judge_written<const BLOCK: u64>(delta: &Delta, iterations: u64) -> Judged {
-    judge_charged(delta.counted.device_written, "written to", iterations, BLOCK)
-}
-
-fn judge_charged(bytes: Option<u64>, how: &str, iterations: u64, block: u64) -> Judged {
+fn judge_moved<const WRITTEN: bool, const BLOCK: u64>(delta: &Delta, iterations: u64) -> Judged {
+    let counted = &delta.counted;
+    let (bytes, how) =
+        if WRITTEN { (counted.device_written, "written to") } else { (counted.device_read, "read from") };
     let Some(bytes) = bytes else {
         return Err("the kernel does not tell what was read from devices (CONFIG_TASK_IO_ACCOUNTING)".into());
     };
-    let seen = format!("{bytes} bytes were {how} the device for {iterations} blocks of {block}");
-    if bytes < iterations * block { Err(format!("{seen}: not each of them reached it")) } else { Ok(seen) }
+    let seen = format!("{bytes} bytes were {how} the device for {iterations} blocks of {BLOCK}");
+    if bytes < iterations * BLOCK { Err(format!("{seen}: not each of them reached it")) } else { Ok(seen) }
 }
 
 #[cfg(test)]

@@ -1,8 +1,6 @@
 //! A subject with evidence of its own besides what its inner one reports.
 
-use crate::case::{Report, Subject};
-use crate::clock::{Clock, Ticks};
-use crate::error::Result;
+use crate::kit::contract::*;
 
 /// A subject and its further evidence.
 pub struct WithEvidence<S> {

@@ -5,8 +5,7 @@
 //! therefore no proof that a device was read.
 
 use super::evidence::WithEvidence;
-use crate::case::{Case, Claim, Need, Place};
-use crate::error::Result;
+use crate::kit::contract::*;
 use crate::platform::region::{PAGE, Region};
 use crate::platform::resident::Pages;
 use crate::platform::{proc, process};
@@ -93,8 +92,6 @@ pub fn bytes_read_from_devices() -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::{Scale, Subject, set_up};
-    use crate::clock::{Clock, Delta};
     use crate::kit::runnable::test_place;
     use std::path::Path;
 

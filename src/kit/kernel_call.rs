@@ -3,15 +3,36 @@
 //! A call with constant arguments is a [`RawCall`], whose loop lies where the kernel is fast. Any other is
 //! a closure that answers what the kernel does: zero or more, or a negative error number.
 
-use crate::case::{Case, Claim, Place, SetUp, set_up};
-use crate::clock::{Clock, Ticks};
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::platform::arch::{Answers, repeat_no_syscall};
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::syscall::RawCall;
 use nix::errno::Errno;
+use std::ffi::CString;
 use std::hint::black_box;
 use std::ops::RangeInclusive;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// A path as a call takes it.
+///
+/// # Errors
+/// It holds a zero byte.
+pub fn c_path(path: &Path) -> Result<CString> {
+    CString::new(path.as_os_str().as_bytes())
+        .map_err(|_| Error::Usage(format!("{}: a path holds a zero byte", path.display())))
+}
+
+/// The lock of one byte of a file, for fcntl(2): `F_WRLCK` takes it, `F_UNLCK` gives it back.
+pub fn byte_lock(byte: usize, kind: i32) -> libc::flock {
+    libc::flock {
+        l_type: kind as libc::c_short,
+        l_whence: libc::SEEK_SET as libc::c_short,
+        l_start: byte as libc::off_t,
+        l_len: 1,
+        l_pid: 0,
+    }
+}
 
 /// The answers of a call that was not refused.
 pub const GRANTED: RangeInclusive<i64> = 0..=i64::MAX;
@@ -40,48 +61,23 @@ pub fn raw_loop_set_up<T: 'static>(
 ) -> SetUp {
     set_up(move |place| {
         let (mut on, answers) = (open(place)?, answers.clone());
-        Ok(move |n: u64, clock: &Clock| time_raw_calls(name, &answers, n, clock, call(&mut on)))
+        Ok(move |n: u64, clock: &Clock| {
+            let (mut raw, mut seen) = (call(&mut on), Answers::default());
+            let ticks = clock.time(|| seen = raw.repeat(n));
+            check_answers(name, &answers, seen).map(|()| ticks)
+        })
     })
 }
 
 /// A control: the loop of one raw call without the entry into the kernel.
 pub fn no_call_control() -> SetUp {
-    set_up(|_| {
-        Ok(|n: u64, clock: &Clock| {
-            Ok(clock.time(|| {
-                repeat_no_syscall(0, [0; 6], n);
-            }))
-        })
-    })
-}
-
-/// Times `n` calls in one bracket.
-///
-/// # Errors
-/// That of [`check_answers`].
-fn time_raw_calls(
-    call: &str,
-    answers: &RangeInclusive<i64>,
-    n: u64,
-    clock: &Clock,
-    mut raw: RawCall,
-) -> Result<Ticks> {
-    let mut seen = Answers::default();
-    let ticks = clock.time(|| seen = raw.repeat(n));
-    check_answers(call, answers, seen)?;
-    Ok(ticks)
+    set_up(|_| Ok(|n: u64, clock: &Clock| Ok(clock.time(|| _ = repeat_no_syscall(0, [0; 6], n)))))
 }
 
 /// A case of one call an iteration. Its control is the same loop around the constant 0.
-pub fn call_case(name: &'static str, title: impl Into<String>, set_up: SetUp) -> Case {
-    Case::new(name, title, set_up)
-        .control_set_up(empty_loop_control(name))
-        .claim(Claim::AboveControl)
-        .claim(Claim::Linear)
-}
-
-fn empty_loop_control(name: &'static str) -> SetUp {
-    set_up(move |_| Ok(move |n: u64, clock: &Clock| time_calls(name, n, clock, || 0)))
+pub fn call_case(name: &'static str, title: impl Into<String>, calls: SetUp) -> Case {
+    let control = set_up(move |_| Ok(move |n: u64, clock: &Clock| time_calls(name, n, clock, || 0)));
+    Case::new(name, title, calls).control_set_up(control).claim(Claim::AboveControl).claim(Claim::Linear)
 }
 
 /// Times `n` calls in one bracket. The loop keeps the lowest answer, which costs a comparison and shows any error.
@@ -96,8 +92,7 @@ pub fn time_calls(call: &str, n: u64, clock: &Clock, mut once: impl FnMut() -> i
             lowest = lowest.min(black_box(once()));
         }
     });
-    check_granted(call, lowest)?;
-    Ok(ticks)
+    check_granted(call, lowest).map(|()| ticks)
 }
 
 /// Times up to `n` calls in one bracket and stops at the first negative answer, which it returns beside the time; 0 if

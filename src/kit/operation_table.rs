@@ -1,10 +1,7 @@
 //! Tables of operations, a row each: what proves it, what it should cost, and how it is prepared. A row whose preparation a
 //! process cannot take back runs its batches in forked children, which time themselves and answer through a pipe.
 
-use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, Place, SetUp, Subject};
-use crate::clock::{Clock, Counts, Ticks};
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::kit::kernel_call::{call_case, time_calls};
 use crate::platform::child::Child;
 use nix::errno::Errno;
@@ -160,11 +157,7 @@ pub fn batches_in_child(batch: impl Fn(u64, &Clock) -> Result<Ticks> + 'static) 
 /// None: it is the result of a row.
 pub fn each_in_child(once: impl Fn(&Clock) -> Result<Ticks> + 'static) -> Result<Box<dyn Subject>> {
     Ok(Box::new(move |n: u64, clock: &Clock| {
-        let mut sum = Ticks(0);
-        for _ in 0..n {
-            sum += clock.record_bracket(time_in_child(|| once(clock))?);
-        }
-        Ok(sum)
+        (0..n).map(|_| Ok(clock.record_bracket(time_in_child(|| once(clock))?))).sum()
     }))
 }
 

@@ -1,10 +1,7 @@
 //! One operation on several CPUs at the same time, the measuring thread's among them: from the signal until the last
 //! task has finished. [`in_threads`] does so for a bench of one's own.
 
-use crate::case::need::PINNED;
-use crate::case::{Case, Claim, Place, Report, Rule, Subject, set_up};
-use crate::clock::{Clock, Delta, Ticks};
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::kit::crew::Crew;
 use crate::kit::kernel_call::check_granted;
 use crate::platform::partner::Kind;
@@ -92,7 +89,7 @@ impl<W: FnMut(u64) -> i64> Subject for Parallel<W> {
 ///
 /// # Errors
 /// A sentence, where there is none.
-pub fn all_partners_stayed(delta: &Delta, _: u64) -> std::result::Result<String, String> {
+pub fn all_partners_stayed(delta: &Delta, _: u64) -> Judged {
     match delta.partners.map_or(0, |partners| partners.answering) {
         0 => Err("there is no partner".into()),
         1 => Ok("the partner stayed on its CPU".into()),
@@ -166,7 +163,6 @@ fn start_threads<O: 'static>(
 mod tests {
     use super::*;
     use crate::case::{Cpus, Scale};
-    use crate::clock::Clock;
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
     fn place() -> Place {

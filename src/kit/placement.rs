@@ -1,9 +1,7 @@
 //! Where a partner runs, and whether its CPU may enter an idle state. Both are part of the id of every case with a
 //! partner: the same round trip costs 25 times as much across two sleeping CPUs as on one.
 
-use crate::case::need::{PINNED, TWO_CPUS};
-use crate::case::{Case, Place};
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::platform::cpu;
 use crate::platform::partner::{Class, Partner, start_spinner};
 use nix::errno::Errno;

@@ -5,8 +5,7 @@
 
 use super::socket::Transport::{self, Tcp, Udp};
 use super::socket::{messages_per_iteration, size_text};
-use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, Need, Rule, set_up};
+use crate::kit::contract::*;
 use crate::kit::socket::dialogue::Timed;
 
 mod live;

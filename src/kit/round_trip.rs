@@ -1,8 +1,6 @@
 //! A token to a partner and back over a pair of channels, and the proofs that both ends slept or left the CPU for it.
 
-use crate::case::{Report, SetUp, Subject, set_up};
-use crate::clock::{Clock, Delta, Ticks};
-use crate::error::Result;
+use crate::kit::contract::*;
 use crate::kit::ipc::{Channel, ChannelPair};
 use crate::kit::kernel_call::time_until_refused;
 use crate::kit::placement::{Placement, explain_refusal, partner_time_limit};
@@ -53,12 +51,7 @@ impl<F: FnMut() -> i64> Subject for Exchange<F> {
 }
 
 /// Sets up round trips to a partner that returns every token. `name` stands in error messages.
-pub fn round_trip_set_up<C: Channel>(
-    name: &'static str,
-    kind: Kind,
-    open: Open<C>,
-    placement: Placement,
-) -> SetUp {
+pub fn round_trip_set_up<C: Channel>(name: &'static str, kind: Kind, open: Open<C>, at: Placement) -> SetUp {
     set_up(move |place| {
         let channels = Arc::new(open(&place.scratch)?);
         let (theirs, nudged) = (Arc::clone(&channels), Arc::clone(&channels));
@@ -67,9 +60,9 @@ pub fn round_trip_set_up<C: Channel>(
             _ => theirs[1].send(),
         };
         let nudge = move || _ = nudged[0].send();
-        let at = (placement.partner_cpu(place)?, Class::Ordinary);
-        let mut partners = vec![Partner::start(kind, at, answer, nudge)?];
-        partners.extend(placement.start_spinners(place)?);
+        let cpu = at.partner_cpu(place)?;
+        let mut partners = vec![Partner::start(kind, (cpu, Class::Ordinary), answer, nudge)?];
+        partners.extend(at.start_spinners(place)?);
         Exchange::new(name, partners, 1, move || channels[0].send().min(channels[1].receive()))
     })
 }
@@ -78,7 +71,7 @@ pub fn round_trip_set_up<C: Channel>(
 ///
 /// # Errors
 /// A sentence with both counts, where they are too few.
-pub fn both_left_cpu(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+pub fn both_left_cpu(delta: &Delta, iterations: u64) -> Judged {
     let own = delta.counted.voluntary_switches + delta.counted.involuntary_switches;
     let partner = delta.partners.map_or(0, |partners| partners.fewest_switches);
     check_both_counts("left the CPU", own, partner, iterations, 1.0)
@@ -89,7 +82,7 @@ pub fn both_left_cpu(delta: &Delta, iterations: u64) -> std::result::Result<Stri
 ///
 /// # Errors
 /// A sentence with both counts, where they are too few.
-pub fn both_slept(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+pub fn both_slept(delta: &Delta, iterations: u64) -> Judged {
     const MOST: f64 = 0.5;
     let partner = delta.partners.map_or(0, |partners| partners.fewest_voluntary);
     check_both_counts("slept", delta.counted.voluntary_switches, partner, iterations, MOST)
@@ -101,10 +94,7 @@ pub fn both_slept(delta: &Delta, iterations: u64) -> std::result::Result<String,
 ///
 /// # Errors
 /// A sentence with the count, where it is too small.
-pub fn partner_passed_tokens<const EACH: u64>(
-    delta: &Delta,
-    iterations: u64,
-) -> std::result::Result<String, String> {
+pub fn partner_passed_tokens<const EACH: u64>(delta: &Delta, iterations: u64) -> Judged {
     match delta.partners.and_then(|partners| partners.fewest_transfers) {
         None => Ok("the kernel does not tell what the partner has read and written".into()),
         Some(calls) if calls + 1 < 2 * EACH * iterations => {
@@ -120,27 +110,18 @@ pub fn partner_passed_tokens<const EACH: u64>(
 ///
 /// # Errors
 /// The sentence, where either count is too small.
-pub fn check_both_counts(
-    what: &str,
-    own: u64,
-    partner: u64,
-    iterations: u64,
-    share: f64,
-) -> std::result::Result<String, String> {
+pub fn check_both_counts(what: &str, own: u64, partner: u64, iterations: u64, share: f64) -> Judged {
     let [each, other] = [own, partner].map(|count| count as f64 / iterations as f64);
     let seen = format!(
         "the measuring end {what} {each:.2} times and its partner {other:.2} times a round trip ({iterations})"
     );
-    if each.min(other) < share {
-        return Err(format!("{seen}: fewer than a switch to the other end needs"));
-    }
+    ensure(each.min(other) >= share, || format!("{seen}: fewer than a switch to the other end needs"))?;
     Ok(format!("{seen}, both on their CPUs"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::Scale;
     use crate::kit::ipc::Bytes;
     use crate::kit::runnable::test_place;
     use Kind::Process;

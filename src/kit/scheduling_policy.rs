@@ -5,8 +5,7 @@
 //! * **NO-MEMORY**: the calls are given numbers and touch no memory of ours.
 #![allow(unsafe_code)]
 
-use crate::case::Need;
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::platform::process::inheritance::{scheduling_class, set_scheduling_class};
 use crate::platform::sleep::RealTime;
 use nix::errno::Errno;

@@ -19,8 +19,7 @@
 //! * **OWN-DESCRIPTOR**: a descriptor that the kernel has just returned has no other owner.
 #![allow(unsafe_code)]
 
-use crate::case::Need;
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::kit::kernel_call::errno_of;
 use nix::errno::Errno;
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
@@ -90,15 +89,17 @@ impl Transport {
     /// Two ends on this machine, connected to each other.
     ///
     /// # Errors
-    /// [`Error::Missing`] where 127.0.0.1 cannot be reached, or descriptors or ports are used up.
+    /// [`Error::Missing`] where 127.0.0.1 cannot be reached, or descriptors or ports are used up; [`Error::Disproved`] where
+    /// an end is connected to another one.
     pub fn connected_pair(self) -> Result<[OwnedFd; 2]> {
-        match self {
+        let ends = match self {
             Self::Tcp => tcp_pair(),
             Self::Udp => udp_pair(),
-            Self::UnixStream => unix_pair(libc::SOCK_STREAM, "socketpair of streams"),
-            Self::UnixDatagram => unix_pair(libc::SOCK_DGRAM, "socketpair of datagrams"),
-            Self::UnixSeqpacket => unix_pair(libc::SOCK_SEQPACKET, "socketpair of packets"),
-        }
+            Self::UnixStream => return unix_pair(libc::SOCK_STREAM, "socketpair of streams"),
+            Self::UnixDatagram => return unix_pair(libc::SOCK_DGRAM, "socketpair of datagrams"),
+            Self::UnixSeqpacket => return unix_pair(libc::SOCK_SEQPACKET, "socketpair of packets"),
+        }?;
+        verify_connected(&ends).map(|()| ends)
     }
 }
 
@@ -184,14 +185,6 @@ fn ports_used_up_sentence() -> String {
     )
 }
 
-/// The need for a reachable 127.0.0.1: a new network namespace has its loopback down.
-///
-/// # Errors
-/// A sentence that says what to do.
-pub fn check_loopback() -> std::result::Result<(), String> {
-    Transport::Udp.connected_pair().map(drop).map_err(|e| e.to_string())
-}
-
 /// setsockopt(2) of an option that is a number.
 ///
 /// # Errors
@@ -234,14 +227,12 @@ pub fn own_and_peer_addresses(end: &OwnedFd) -> Option<[std::net::SocketAddr; 2]
     Some([end.local_addr().ok()?, end.peer_addr().ok()?])
 }
 
-/// Checks that two ends of this machine are connected to each other: each one's address is the other's destination.
+/// Checks that two ends of IPv4 are connected to each other: each one's address is the other's destination. Unix sockets need no
+/// check, since socketpair(2) connects them.
 ///
 /// # Errors
 /// [`Error::Disproved`] with the addresses, where they are not.
-pub fn verify_connected(transport: Transport, ends: &[OwnedFd; 2]) -> Result<()> {
-    if !transport.is_inet() {
-        return Ok(()); // socketpair(2) connects them
-    }
+pub fn verify_connected(ends: &[OwnedFd; 2]) -> Result<()> {
     let [near, far] = ends.each_ref().map(own_and_peer_addresses);
     match (near, far) {
         (Some([ours, theirs]), Some([far, back])) if ours == back && theirs == far => Ok(()),
@@ -296,16 +287,15 @@ pub fn open_socket(domain: i32, kind: i32, protocol: i32) -> std::result::Result
     }
 }
 
-/// 127.0.0.1 can be reached.
-pub const LOOPBACK: Need = Need::new(|_| check_loopback());
+/// 127.0.0.1 can be reached: a new network namespace has its loopback down.
+pub const LOOPBACK: Need =
+    Need::new(|_| Transport::Udp.connected_pair().map(drop).map_err(|e| e.to_string()));
 
-/// A length as ids spell it.
+/// A length as ids spell it: in the largest unit that divides it.
 pub fn size_text(bytes: usize) -> String {
-    match bytes {
-        _ if bytes >= 1 << 20 => format!("{}MiB", bytes >> 20),
-        _ if bytes >= 1 << 10 => format!("{}KiB", bytes >> 10),
-        _ => format!("{bytes}B"),
-    }
+    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let fitting = units.iter().find(|(shift, _)| bytes % (1 << shift) == 0);
+    fitting.map_or_else(|| format!("{bytes}B"), |(shift, unit)| format!("{}{unit}", bytes >> shift))
 }
 
 /// Bytes of an iteration: enough that waking the receiver costs little in comparison.

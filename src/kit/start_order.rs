@@ -1,7 +1,6 @@
 //! Detects whether a new task started before its creator returned from the call.
 
-use crate::clock::{Counts, Delta};
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::platform::shared::{Word, Words};
 use std::sync::atomic::Ordering::SeqCst;
 

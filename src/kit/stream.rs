@@ -81,6 +81,7 @@ pub enum Operation {
 }
 
 impl Operation {
+    /// All operations, for tests of each.
     #[cfg(test)]
     pub const ALL: [Self; 9] = [
         Self::Read,
@@ -129,10 +130,6 @@ pub enum Means {
 }
 
 impl Means {
-    #[cfg(test)]
-    pub const ALL: [Self; 7] =
-        [Self::Scalar, Self::Sse2, Self::Avx2, Self::Avx512, Self::Neon, Self::Strings, Self::Library];
-
     /// The widest vectors of this machine.
     pub fn widest() -> Self {
         let wide = [Self::Avx512, Self::Avx2, Self::Sse2, Self::Neon];

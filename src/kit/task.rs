@@ -45,13 +45,7 @@ pub fn check_created(call: &str, answer: i64) -> Result<()> {
 /// fork(2) by the C library; the child exits at once.
 #[inline(always)]
 pub fn fork_exit() -> i64 {
-    // SAFETY: ENDS.
-    match unsafe { libc::fork() } {
-        // SAFETY: ENDS.
-        0 => unsafe { libc::_exit(0) },
-        -1 => negative_errno(),
-        child => i64::from(child),
-    }
+    fork_do_exit(|| ())
 }
 
 /// fork(2) by the C library; the child does its part, which must not panic, and exits.
@@ -171,16 +165,11 @@ impl Program {
     /// fork(2) by the C library, then execve(2).
     #[inline(always)]
     pub fn fork_exec(&self) -> i64 {
-        // SAFETY: ENDS.
-        match unsafe { libc::fork() } {
-            // SAFETY: ENDS, OWN-ARGUMENTS.
-            0 => unsafe {
-                libc::execve(self.path.as_ptr(), self.pointers.as_ptr(), NO_ENVIRONMENT.as_ptr());
-                libc::_exit(NOT_EXECUTED)
-            },
-            -1 => negative_errno(),
-            child => i64::from(child),
-        }
+        // SAFETY: ENDS, OWN-ARGUMENTS.
+        fork_do_exit(|| unsafe {
+            libc::execve(self.path.as_ptr(), self.pointers.as_ptr(), NO_ENVIRONMENT.as_ptr());
+            libc::_exit(NOT_EXECUTED)
+        })
     }
 
     /// vfork(2), then execve(2): the parent is suspended until the new program has started.
@@ -195,18 +184,12 @@ impl Program {
     #[inline(always)]
     pub fn spawn(&self) -> i64 {
         let mut child = 0;
+        let path = self.path.as_ptr();
+        let (arguments, environment) = (self.pointers.as_ptr().cast(), NO_ENVIRONMENT.as_ptr().cast());
         // SAFETY: OWN-ARGUMENTS; the library writes the id into a local variable, and neither keeps the pointers
         // nor writes through them.
-        let errno = unsafe {
-            libc::posix_spawn(
-                &raw mut child,
-                self.path.as_ptr(),
-                null(),
-                null(),
-                self.pointers.as_ptr().cast(),
-                NO_ENVIRONMENT.as_ptr().cast(),
-            )
-        };
+        let errno =
+            unsafe { libc::posix_spawn(&raw mut child, path, null(), null(), arguments, environment) };
         if errno == 0 { i64::from(child) } else { -i64::from(errno) }
     }
 }

@@ -9,7 +9,7 @@
 //! A file that is read once costs others the pages that they have not used for longest. What they use again and again is
 //! on another list of the kernel's, from which a single reader takes nothing.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, ensure};
 use crate::platform::kernel_files::{KernelFiles, meminfo_bytes};
 use crate::platform::limit;
 use std::time::{Duration, Instant};
@@ -104,9 +104,7 @@ impl<'a> Guard<'a> {
     /// # Errors
     /// [`Error::Disturbed`]: why not.
     pub fn check_machine(&mut self) -> Result<()> {
-        if (self.interrupted)() {
-            return Err(Error::Disturbed("interrupted".into()));
-        }
+        ensure(!(self.interrupted)(), || Error::Disturbed("interrupted".into()))?;
         if self.last.elapsed() < LOOK {
             return Ok(());
         }

@@ -66,11 +66,7 @@ pub fn measure_size_curve(request: &Request<'_>) -> Result<SizeCurve> {
     };
     let sizes = file_sizes(bounds.available);
     let longest = sizes.last().copied().unwrap_or(0);
-    check_disk_space(
-        request.directory,
-        longest,
-        "let less memory stand in for the machine (`--within 1GiB`)",
-    )?;
+    check_disk_space(request.directory, longest)?;
     let mut guard = Guard::begin(bounds.reserve, request.time, request.interrupted);
     let mut file = PatternFile::create_empty(request.directory)?;
     let (mut points, mut ended) = (Vec::new(), None);
@@ -175,15 +171,15 @@ fn begin(request: &Request<'_>) -> Result<(IdleAtTheDisk, Option<LimitedMemory>)
     Ok((IdleAtTheDisk::begin()?, request.group.map(LimitedMemory::enter).transpose()?))
 }
 
-/// Checks that the file system has room for the file; `otherwise` is what helps besides room.
-fn check_disk_space(directory: &Path, bytes: u64, otherwise: &str) -> Result<()> {
+/// Checks that the file system has room for the file.
+fn check_disk_space(directory: &Path, bytes: u64) -> Result<()> {
     let free = volume::free_bytes(directory).unwrap_or(u64::MAX);
     if free / SHARE_OF_DISK >= bytes {
         return Ok(());
     }
     Err(Error::Missing(format!(
         "the file may become {} MiB long, and {} MiB are free in {}, of which it may take half: make room, name \
-         another directory (`--dir`), or {otherwise}",
+         another directory (`--dir`), or let less memory stand in for the machine (`--within 1GiB`)",
         bytes >> 20,
         free >> 20,
         directory.display()
@@ -253,7 +249,10 @@ mod tests {
 
     #[test]
     fn a_directory_without_room_is_missing() {
-        let sentence = check_disk_space(Path::new("/"), 1 << 60, "go").expect_err("no room").to_string();
-        assert!(sentence.contains("of which it may take half") && sentence.ends_with("or go"), "{sentence}");
+        let sentence = check_disk_space(Path::new("/"), 1 << 60).expect_err("no room").to_string();
+        assert!(
+            sentence.contains("of which it may take half") && sentence.ends_with("(`--within 1GiB`)"),
+            "{sentence}"
+        );
     }
 }

@@ -6,7 +6,7 @@ use super::control_protocol::{
 use super::proof::{End, Nonces, Secret, Token, generate_nonce, parse_hex};
 use super::station::sanitize_station;
 use crate::environment::{Interface, Station, Wire};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, ensure};
 use crate::json_line::{Lines, NoMessage};
 use crate::platform::host_port::resolve_addresses;
 use crate::platform::inert;
@@ -146,10 +146,8 @@ impl Client {
     /// # Errors
     /// As of [`count`](Self::count).
     pub fn wait_until_ready(&mut self) -> Result<()> {
-        match self.receive()? {
-            Answer::Ready => Ok(()),
-            _ => Err(self.wrong_answer_error()),
-        }
+        let answer = self.receive()?;
+        ensure(matches!(answer, Answer::Ready), || self.wrong_answer_error())
     }
 
     /// Messages and bytes that the peer has served since the service was opened.
@@ -158,19 +156,14 @@ impl Client {
     /// [`Error::Peer`]: the peer does not answer, ends the connection, or sends another answer.
     pub fn request_counts(&mut self) -> Result<Counted> {
         self.send_request(&Ask::Count)?;
-        match self.receive()? {
-            Answer::Counted(counted) => Ok(counted),
-            _ => Err(self.wrong_answer_error()),
-        }
+        let Answer::Counted(counted) = self.receive()? else { return Err(self.wrong_answer_error()) };
+        Ok(counted)
     }
 
     /// The error of a broken data socket: the peer's own reason, if it has sent one.
     pub fn connection_error(&mut self, happened: &str) -> Error {
-        let last = self.talk.receive(DATA_PATIENCE / 10);
-        let why = match last {
-            Ok(Answer::Ended(sentence)) => {
-                format!("it ended the conversation: {}", printable_sentence(&sentence))
-            }
+        let why = match self.talk.receive(DATA_PATIENCE / 10) {
+            Ok(Answer::Ended(sentence)) => ended(&sentence),
             Err(NoMessage::Closed) => format!("{happened}: it has died, or was stopped"),
             _ => happened.to_owned(),
         };
@@ -224,9 +217,7 @@ fn connect_to_any(name: &str, addresses: &[SocketAddr]) -> Result<TcpStream> {
 
 fn receive_answer(name: &str, talk: &mut Talk) -> Result<Answer> {
     let why = match talk.receive(READ_PATIENCE) {
-        Ok(Answer::Ended(sentence)) => {
-            format!("it ended the conversation: {}", printable_sentence(&sentence))
-        }
+        Ok(Answer::Ended(sentence)) => ended(&sentence),
         Ok(answer) => return Ok(answer),
         Err(NoMessage::Late) => format!("it has not answered for {} s", READ_PATIENCE.as_secs()),
         Err(why) => why.to_string(),
@@ -287,9 +278,9 @@ fn refusal_error(name: &str) -> Error {
     Error::peer(name, "it refused us: give the token that it was started with by `--peer-token-file`")
 }
 
-/// A sentence of the peer in printable form: of limited length and without control characters.
-fn printable_sentence(sentence: &str) -> String {
-    inert::neutralize_line(sentence, 300)
+/// What the peer said at its end, in printable form: of limited length and without control characters.
+fn ended(sentence: &str) -> String {
+    format!("it ended the conversation: {}", inert::neutralize_line(sentence, 300))
 }
 
 #[cfg(test)]

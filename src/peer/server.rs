@@ -35,6 +35,9 @@ pub struct Server {
 }
 
 /// An open session.
+/// The clients that have proved themselves and wait, each with the moment since when.
+type Queue = VecDeque<(Instant, Proved)>;
+
 struct Open {
     stream: TcpStream,
     thread: JoinHandle<()>,
@@ -112,12 +115,7 @@ impl Server {
 
     /// Begins sessions as far as the limit of clients allows. A session may be about to end, so that a client over the
     /// limit waits a while before it is refused. At most as many clients wait as may be served.
-    fn admit_clients(
-        &self,
-        queue: &mut VecDeque<(Instant, Proved)>,
-        open: &mut Vec<Open>,
-        ending: &Arc<AtomicBool>,
-    ) {
+    fn admit_clients(&self, queue: &mut Queue, open: &mut Vec<Open>, ending: &Arc<AtomicBool>) {
         let clients = self.limits.clients;
         while let Some((since, _)) = queue.front() {
             if open.len() >= clients && since.elapsed() < PROOF_PATIENCE && queue.len() <= clients {

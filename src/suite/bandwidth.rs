@@ -54,15 +54,12 @@ mod strided;
 mod variant;
 mod workload;
 
-use crate::case::{Case, Claim, Group, Place, Rule, Scale, Subject, set_up};
-use crate::clock::{Clock, Delta};
 use crate::environment::memory_module;
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::kit::evidence::WithEvidence;
 use crate::kit::parallel::{Parallelism, all_partners_stayed, parallel_subject};
 use crate::platform::partner::Kind;
 use crate::platform::{cpu, limit, numa};
-use crate::record::{Axis, Curve, Headline};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -87,13 +84,11 @@ pub const GROUP: Group = Group::new("bandwidth", include_str!("bandwidth.rs"), c
     ])
     // 2: STREAM's three prefetch on Intel's processors only. 3: a sample is whole rounds of the arrays.
     .version(3)
-    .headlines(&HEADLINES);
-
-const HEADLINES: [Headline; 3] = [
-    Headline::new(37, "read/256MiB", "memory read").with_figure("bandwidth").as_answer(),
-    Headline::new(38, "write/256MiB", "memory written").with_figure("bandwidth"),
-    Headline::new(39, "memcpy/256MiB", "memcpy").with_figure("bandwidth"),
-];
+    .headlines(&[
+        Headline::new(37, "read/256MiB", "memory read").with_figure("bandwidth").as_answer(),
+        Headline::new(38, "write/256MiB", "memory written").with_figure("bandwidth"),
+        Headline::new(39, "memcpy/256MiB", "memcpy").with_figure("bandwidth"),
+    ]);
 
 /// A curve of one CPU's bandwidth.
 const fn one_cpu_curve(prefix: &'static str, title: &'static str) -> Curve {
@@ -195,8 +190,7 @@ fn single_workload(plan: Plan, node: Option<usize>) -> Result<impl Subject> {
     let description = workload.description();
     let inner = move |n: u64, clock: &Clock| {
         let ticks = clock.time(|| workload.run_batch(n));
-        workload.verify_last_batch().map_err(Error::Disproved)?;
-        Ok(ticks)
+        workload.verify_last_batch().map_err(Error::Disproved).map(|()| ticks)
     };
     Ok(WithEvidence::new(inner, evidence(&plan, description)))
 }
@@ -241,7 +235,7 @@ fn lock_workload(workload: &Mutex<Workload>) -> MutexGuard<'_, Workload> {
 
 /// The claim that there was no page fault, which costs more than moving a page. A kernel that migrates pages to the CPU
 /// that uses them, or makes them huge, causes some for a while.
-fn claim_no_faults(delta: &Delta, _: u64) -> std::result::Result<String, String> {
+fn claim_no_faults(delta: &Delta, _: u64) -> Judged {
     match (delta.counted.minor_faults, delta.counted.major_faults) {
         (0, 0) => Ok("no page fault in it".into()),
         (minor, major) => Err(format!(

@@ -33,15 +33,11 @@
 mod file_cache;
 mod operation;
 
-use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, Group, Rule, SetUp, Subject, set_up};
-use crate::clock::{Clock, Ticks};
-use crate::error::{Error, Result};
 use crate::kit::blocks::{FILES, OWN_NUMBER, Proof, create_file_at_scale};
+use crate::kit::contract::*;
 use crate::platform::pattern_file::{self, PatternFile, Way};
 use crate::platform::proc::Source;
 use crate::platform::process::page_size;
-use crate::record::{Axis, Curve, Headline, Study};
 use memmap2::MmapMut;
 use operation::Mapped;
 use std::hint::black_box;
@@ -63,9 +59,7 @@ pub const GROUP: Group = Group::new("cached_read", include_str!("cached_read.rs"
         by_file_curve("cached_read/file-cache-in-1GiB/", "in 1 GiB of memory", "file cache in 1 GiB")
             .with_study(Study::Fall),
     ])
-    .headlines(&HEADLINES);
-
-const HEADLINES: [Headline; 1] = [Headline::new(54, "pread/4KiB", "4 KiB of a cached file")];
+    .headlines(&[Headline::new(54, "pread/4KiB", "4 KiB of a cached file")]);
 
 /// A curve of bandwidth along the size of a block.
 const fn by_block_curve(prefix: &'static str, title: &'static str) -> Curve {
@@ -84,16 +78,12 @@ type ReadBlock = fn(&mut Reader, u64) -> std::io::Result<usize>;
 /// A system call: its name and number.
 type Call = (&'static str, i64);
 /// Name, description, and the call that is entered once per block.
+#[rustfmt::skip]
 const WAYS: [(&str, &str, ReadBlock, Option<Call>); 4] = [
     ("read", "read", Reader::read, None),
     ("pread", "pread", Reader::read_at_offset, Some(("pread64", libc::SYS_pread64))),
     ("mmap", "a copy out of a mapping", Reader::copy_from_mapping, None),
-    (
-        "copy-file-range",
-        "copy_file_range to another file",
-        Reader::copy_to_file,
-        Some(("copy_file_range", libc::SYS_copy_file_range)),
-    ),
+    ("copy-file-range", "copy_file_range to another file", Reader::copy_to_file, Some(("copy_file_range", libc::SYS_copy_file_range))),
 ];
 /// Lengths of a block.
 const BLOCKS: [(&str, usize); 2] = [("4KiB", 4 << 10), ("1MiB", 1 << 20)];
@@ -106,24 +96,16 @@ fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for (name, words, way, call) in WAYS {
         cases.extend(BLOCKS.map(|(length, block)| {
-            let case = Case::new(
-                format!("{name}/{length}"),
-                format!("{length} of a cached file by {words}"),
-                block_read_set_up(way, FILE, block),
-            );
+            let (name, title) = (format!("{name}/{length}"), format!("{length} of a cached file by {words}"));
+            let case = Case::new(name, title, block_read_set_up(way, FILE, block));
             let case = with_cached_claims(case, FILE, block);
-            match call {
-                Some(call) => case.claim(Claim::Enters(vec![call])),
-                None => case,
-            }
+            call.into_iter().fold(case, |case, call| case.claim(Claim::Enters(vec![call])))
         }));
     }
     cases.extend(FILES.map(|(length, bytes)| {
-        let case = Case::new(
-            format!("pread-by-file/{length}"),
-            format!("64 KiB of a cached file of {length} by pread"),
-            block_read_set_up(Reader::read_at_offset, bytes, 64 << 10),
-        );
+        let set_up = block_read_set_up(Reader::read_at_offset, bytes, 64 << 10);
+        let title = format!("64 KiB of a cached file of {length} by pread");
+        let case = Case::new(format!("pread-by-file/{length}"), title, set_up);
         let case = with_cached_claims(case, bytes, 64 << 10);
         if BETWEEN.contains(&length) { case.need(FULL_SCALE) } else { case }
     }));
@@ -294,8 +276,7 @@ impl Subject for Cached {
             self.reader.file.check_length("reading a block", got, self.reader.block, at)?;
         }
         self.reader.check_block(last)?;
-        self.check_cache()?;
-        Ok(ticks)
+        self.check_cache().map(|()| ticks)
     }
 }
 

@@ -32,8 +32,7 @@
 
 pub mod operation;
 
-use crate::case::{Case, Claim, Fit, Group, Need, Place};
-use crate::record::{Axis, Curve, Headline};
+use crate::kit::contract::*;
 use operation::Call;
 
 pub const GROUP: Group = Group::new("call", include_str!("call.rs"), cases)
@@ -52,30 +51,19 @@ pub const GROUP: Group = Group::new("call", include_str!("call.rs"), cases)
         by_arity_curve("call/f64/", "f64"),
         by_arity_curve("call/mixed/", "mixed"),
     ])
-    .headlines(&HEADLINES);
-
-const HEADLINES: [Headline; 2] = [
-    Headline::new(8, "u64/0", "a call without arguments"),
-    Headline::new(9, "u64/7", "a call with 7 arguments"),
-];
+    .headlines(&[
+        Headline::new(8, "u64/0", "a call without arguments"),
+        Headline::new(9, "u64/7", "a call with 7 arguments"),
+    ]);
 
 /// A curve of cost along the number of arguments.
 const fn by_arity_curve(prefix: &'static str, title: &'static str) -> Curve {
     Curve::new(prefix, title, Axis::Count("arguments"))
 }
 
-/// Types of the arguments: name in the id, and the calls with 0 to 8.
-const TYPES: [(&str, [Call; 9]); 5] = [
-    ("u32", operation::U32),
-    ("u64", operation::U64),
-    ("f32", operation::F32),
-    ("f64", operation::F64),
-    ("mixed", operation::MIXED),
-];
-
 fn cases() -> Vec<Case> {
-    let by_arity = TYPES.iter().flat_map(|(name, calls)| {
-        calls.iter().enumerate().map(move |(arity, &call)| {
+    let by_arity = operation::TYPES.into_iter().flat_map(|(name, calls)| {
+        calls.into_iter().enumerate().map(move |(arity, call)| {
             let title = format!("direct call, {arity} {name} arguments");
             call_case(format!("{name}/{arity}"), title, call).predict(3.0, 0.5 * arity as f64, DIRECT)
         })
@@ -112,18 +100,15 @@ fn call_case(name: impl Into<String>, title: impl Into<String>, call: Call) -> C
 }
 
 /// A static executable has no linkage table.
-fn require_dynamic_linking(_: &Place) -> Result<(), String> {
-    if cfg!(target_feature = "crt-static") {
-        return Err(
-            "this binary is linked statically and has no linkage table; build it without +crt-static".into(),
-        );
-    }
-    Ok(())
+fn require_dynamic_linking(_: &Place) -> std::result::Result<(), String> {
+    ensure(!cfg!(target_feature = "crt-static"), || {
+        "this binary is linked statically and has no linkage table; build it without +crt-static".into()
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{TYPES, operation};
+    use super::operation::{self, TYPES};
     use crate::platform::ptrace::{Step, step_each, step_through};
     use std::collections::BTreeMap;
 

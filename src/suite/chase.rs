@@ -57,8 +57,7 @@ mod ring_series;
 mod ring_size;
 mod walker;
 
-use crate::case::Group;
-use crate::record::{Axis, Curve, Headline, Study};
+use crate::kit::contract::*;
 
 pub const GROUP: Group = Group::new("chase", include_str!("chase.rs"), ring_series::cases)
     // 2: a sample of a large ring is a whole round.
@@ -86,14 +85,12 @@ pub const GROUP: Group = Group::new("chase", include_str!("chase.rs"), ring_seri
         Curve::new("chase/loaded-256MiB/", "a load", Axis::Others("CPUs that load the bus"))
             .with_chart("loaded latency"),
     ])
-    .headlines(&HEADLINES);
-
-const HEADLINES: [Headline; 4] = [
-    Headline::new(31, "random/16KiB", "a load from a ring of 16 KiB"),
-    Headline::new(32, "random/256KiB", "a load from a ring of 256 KiB").as_answer(),
-    Headline::new(33, "random/8MiB", "a load from a ring of 8 MiB"),
-    Headline::new(34, "random/256MiB", "a load from a ring of 256 MiB").as_answer(),
-];
+    .headlines(&[
+        Headline::new(31, "random/16KiB", "a load from a ring of 16 KiB"),
+        Headline::new(32, "random/256KiB", "a load from a ring of 256 KiB").as_answer(),
+        Headline::new(33, "random/8MiB", "a load from a ring of 8 MiB"),
+        Headline::new(34, "random/256MiB", "a load from a ring of 256 MiB").as_answer(),
+    ]);
 
 /// A curve of latency along the size of the ring.
 const fn latency_curve(prefix: &'static str, title: &'static str) -> Curve {

@@ -26,26 +26,19 @@
 //! `rdtsc` function), Paoloni, *How to Benchmark Code Execution Times on Intel IA-32 and IA-64* (2010).
 //! clock_gettime(2), vdso(7).
 
-#[cfg(target_arch = "x86_64")]
-use crate::case::Need;
-use crate::case::need::{VDSO_CLOCK, VDSO_COARSE};
-use crate::case::{Case, Claim, Group, set_up};
-use crate::clock::{Clock, Ticks};
+use crate::kit::contract::*;
 use crate::kit::kernel_call::raw_loop_set_up;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
 use crate::platform::arch;
 use crate::platform::syscall::RawCall;
 use crate::platform::time;
-use crate::record::Headline;
 use std::hint::black_box;
 
 pub const GROUP: Group =
-    Group::new("clock_read", include_str!("clock_read.rs"), cases).version(2).headlines(&HEADLINES);
-
-const HEADLINES: [Headline; 2] = [
-    Headline::new(1, "bracket/cpuid", "nothing, between two readings"),
-    Headline::new(2, "rdtsc", "the counter read"),
-];
+    Group::new("clock_read", include_str!("clock_read.rs"), cases).version(2).headlines(&[
+        Headline::new(1, "bracket/cpuid", "nothing, between two readings"),
+        Headline::new(2, "rdtsc", "the counter read"),
+    ]);
 
 /// Clocks that the vDSO can read: name in the id, and the kernel's number.
 const VDSO: [(&str, libc::clockid_t); 7] = [
@@ -106,10 +99,7 @@ fn cases() -> Vec<Case> {
 
 /// The processor has the read that closes a bracket.
 #[cfg(target_arch = "x86_64")]
-const RDTSCP: Need = Need::new(|_| match arch::has_rdtscp() {
-    true => Ok(()),
-    false => Err(arch::NO_RDTSCP.into()),
-});
+const RDTSCP: Need = Need::new(|_| ensure(arch::has_rdtscp(), || arch::NO_RDTSCP.into()));
 
 /// Cycles of a trap to a hypervisor that runs on hardware itself. Beneath a second hypervisor 23 000 were seen.
 #[cfg(target_arch = "x86_64")]
@@ -222,14 +212,6 @@ fn read<T>(name: impl Into<String>, title: impl Into<String>, how: impl Fn() -> 
 }
 
 fn bracket_case(name: &'static str, title: &'static str, once: fn(&Clock) -> Ticks) -> Case {
-    let one_by_one = set_up(move |_| {
-        Ok(move |n: u64, clock: &Clock| {
-            let mut sum = Ticks(0);
-            for _ in 0..n {
-                sum += once(clock);
-            }
-            Ok(sum)
-        })
-    });
+    let one_by_one = set_up(move |_| Ok(move |n: u64, clock: &Clock| Ok((0..n).map(|_| once(clock)).sum())));
     Case::new(name, title, one_by_one).claim(Claim::NeverEnters).one_by_one()
 }

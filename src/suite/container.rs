@@ -26,9 +26,7 @@
 //! # Source
 //! The OCI runtime specification; runc and crun; unshare(2), user_namespaces(7), pivot_root(2), cgroups(7).
 
-use crate::case::{Case, Group, OwnTasks, Place, Subject};
-use crate::clock::{Clock, Ticks};
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::kit::kernel_call::{check_granted, errno_of};
 use crate::kit::operation_table::{Omit, Proof, Row, each_in_child, operation_rows, table_cases};
 use crate::kit::smallest_program::write_runnable_elf;
@@ -140,14 +138,14 @@ impl Start<'_> {
             return Err(refused("mount, pivot_root, seccomp or execve")(Errno::from_raw(refused_by as i32)));
         }
         let shared = before.iter().zip(namespaces()).filter(|(before, now)| *before == now).count();
-        if not_executed != 0 || status != 0 || shared > 0 || Uid::effective().as_raw() != 0 {
-            return Err(Error::Disproved(format!(
-                "{shared} namespaces are as before, the user is {}, and the first process ended with status {status}{}",
-                Uid::effective(),
-                if not_executed == 0 { "" } else { " without a program: it was not alone, or not confined" }
-            )));
+        if not_executed == 0 && status == 0 && shared == 0 && Uid::effective().as_raw() == 0 {
+            return Ok(());
         }
-        Ok(())
+        Err(Error::Disproved(format!(
+            "{shared} namespaces are as before, the user is {}, and the first process ended with status {status}{}",
+            Uid::effective(),
+            if not_executed == 0 { "" } else { " without a program: it was not alone, or not confined" }
+        )))
     }
 
     /// Returns the status with which the first process ended.
@@ -219,13 +217,12 @@ fn namespace_refusal(errno: Errno) -> Error {
 
 /// The users are mapped by files of /proc, and a namespace that has no name there is not of this kernel.
 fn check_all_named(namespaces: &[Option<PathBuf>]) -> Result<()> {
-    match namespaces.iter().all(Option::is_some) {
-        true => Ok(()),
-        false => Err(Error::Missing(
+    ensure(namespaces.iter().all(Option::is_some), || {
+        Error::Missing(
             "/proc/self/ns does not name all six namespaces: mount /proc, or take a kernel that has them"
                 .into(),
-        )),
-    }
+        )
+    })
 }
 
 /// The kernel unpacks an initramfs into its first root, and `pivot_root` answers EINVAL there (pivot_root(2)).

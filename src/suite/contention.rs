@@ -27,16 +27,12 @@
 //! CSE 221 project report (a block of 4 KiB a thousand times, beside 0 to 9 processes with files of 64 KiB). R. Jain,
 //! D. Chiu, W. Hawe, *A Quantitative Measure of Fairness* (1984).
 
-use crate::case::need::{PINNED, TWO_CPUS};
-use crate::case::{Case, Claim, Found, Group, OwnTasks, Place, Report, Rule, Subject, set_up};
-use crate::clock::{Clock, Counts, Ticks};
-use crate::error::{Error, Result};
 use crate::kit::blocks::{Blocks, DISK, FROM_DEVICE, OWN_NUMBER, Pattern, claim_blocks_read};
+use crate::kit::contract::*;
 use crate::platform::partner::{Class, Kind, Partner};
 use crate::platform::pattern_file::{self, PatternFile, Way};
 use crate::platform::proc::Source;
 use crate::platform::shared::Words;
-use crate::record::{Axis, Curve, Headline};
 use memmap2::MmapMut;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
@@ -45,9 +41,7 @@ use std::time::{Duration, Instant};
 
 pub const GROUP: Group = Group::new("contention", include_str!("contention.rs"), cases)
     .curves(&[Curve::new("contention/others/", "a block", Axis::Count("other readers"))])
-    .headlines(&HEADLINES);
-
-const HEADLINES: [Headline; 1] = [Headline::new(62, "others/1", "4 KiB from disk, beside a reader")];
+    .headlines(&[Headline::new(62, "others/1", "4 KiB from disk, beside a reader")]);
 
 const BLOCK: usize = 4 << 10;
 const FILE: u64 = 64 << 10;
@@ -166,8 +160,7 @@ impl Subject for Contention {
             },
         )?;
         self.own.prove_batch(iterations, 0)?;
-        self.check_others()?;
-        Ok(ticks)
+        self.check_others().map(|()| ticks)
     }
 
     fn report(&self) -> Report {

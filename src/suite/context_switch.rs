@@ -26,16 +26,12 @@
 //! # Source
 //! lmbench's `lat_ctx` (McVoy and Staelin 1996), which has the same sizes; libMicro's `bind`.
 
-use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, Group, OwnTasks, Place, Report, Rule, SetUp, Subject, set_up};
-use crate::clock::{Clock, Delta, Ticks};
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::kit::ipc::{Bytes, Channel};
 use crate::kit::placement::{Placement, explain_refusal};
 use crate::kit::round_trip::Exchange;
 use crate::platform::cpu::{CpuMask, current_cpu};
 use crate::platform::partner::{Class, Kind, Partner};
-use crate::record::{Axis, Curve, Headline};
 use Kind::{Process, Thread};
 use std::hint::black_box;
 use std::sync::Arc;
@@ -49,12 +45,10 @@ pub const GROUP: Group = Group::new("context_switch", include_str!("context_swit
         by_memory_curve("context_switch/processes-32/", "32 processes"),
         by_memory_curve("context_switch/processes-96/", "96 processes"),
     ])
-    .headlines(&HEADLINES);
-
-const HEADLINES: [Headline; 2] = [
-    Headline::new(27, "processes-2/0KiB", "a switch between processes").with_figure("switch").as_answer(),
-    Headline::new(28, "threads-2/0KiB", "a switch between threads").with_figure("switch"),
-];
+    .headlines(&[
+        Headline::new(27, "processes-2/0KiB", "a switch between processes").with_figure("switch").as_answer(),
+        Headline::new(28, "threads-2/0KiB", "a switch between threads").with_figure("switch"),
+    ]);
 
 /// A curve along the memory that each process touches.
 const fn by_memory_curve(prefix: &'static str, title: &'static str) -> Curve {
@@ -92,13 +86,10 @@ fn ring_case(kind: Kind, ring: usize, kib: usize) -> Case {
     let is_long = ring * (10 + kib) / 4 > LONGEST_US || ring > 32;
     let case = if is_long { case.need(FULL_SCALE) } else { case };
     let case = if kib < LARGE_SET_KIB { case.claim(Claim::AboveControl) } else { case };
+    let why = "a sleep, a wake-up and a switch for each task; what the caches lose comes on top";
     case.derived_figure("switch", Rule::OfNet(1.0 / ring as f64))
         .claim(Claim::Counted(claim_all_switched))
-        .predict(
-            ring as f64 * 1_000.0,
-            ring as f64 * 1_700.0,
-            "a sleep, a wake-up and a switch for each task; what the caches lose comes on top",
-        )
+        .predict(ring as f64 * 1_000.0, ring as f64 * 1_700.0, why)
 }
 
 /// A working set, every page written.
@@ -161,14 +152,12 @@ fn ring_set_up(kind: Kind, ring: usize, kib: usize) -> SetUp {
 }
 
 /// The claim that every task switched: on one CPU the token reaches the next task only after this one has left it.
-fn claim_all_switched(delta: &Delta, rounds: u64) -> std::result::Result<String, String> {
+fn claim_all_switched(delta: &Delta, rounds: u64) -> Judged {
     let own = delta.counted.voluntary_switches + delta.counted.involuntary_switches;
     let partners = delta.partners.unwrap_or_default();
     let fewest = own.min(partners.fewest_switches);
     let seen = format!("each of {} tasks left the CPU at least {fewest} times", partners.answering + 1);
-    if fewest < rounds {
-        return Err(format!("{seen} in {rounds} rounds: the token did not go round"));
-    }
+    ensure(fewest >= rounds, || format!("{seen} in {rounds} rounds: the token did not go round"))?;
     Ok(format!("{seen} in {rounds} rounds, all of them on this CPU"))
 }
 
@@ -181,13 +170,11 @@ pub(super) fn move_cases() -> Vec<Case> {
 
 fn move_case(placement: Placement) -> Case {
     let title = format!("a thread moved to another CPU and back, {}", placement.title());
-    let case = Case::new(
-        format!("move/{}", placement.name()),
-        title,
-        set_up(move |place| Moving::new(place, placement)),
-    );
+    let moving = set_up(move |place| Moving::new(place, placement));
+    let case = Case::new(format!("move/{}", placement.name()), title, moving);
     let case = if placement == Placement::Awake { case.need(FULL_SCALE) } else { case };
     let idle = if placement == Placement::Cross { 60_000.0 } else { 4_000.0 };
+    let why = "twice a kernel thread that is switched to and moves the task, and a CPU that it is moved to";
     placement
         .add_needs(case)
         // The kernel counts the time until the other CPU takes the thread as waiting for a CPU.
@@ -195,11 +182,7 @@ fn move_case(placement: Placement) -> Case {
         .derived_figure("move", Rule::OfCost(1.0 / MOVES as f64))
         .claim(Claim::Checked("after each call the thread runs on the CPU that it asked for"))
         .claim(Claim::Counted(claim_left_cpu))
-        .predict(
-            idle,
-            12_000.0,
-            "twice a kernel thread that is switched to and moves the task, and a CPU that it is moved to",
-        )
+        .predict(idle, 12_000.0, why)
 }
 
 /// The thread that moves.
@@ -256,7 +239,7 @@ impl Subject for Moving {
 }
 
 /// The claim that the thread left its CPU at every call: another task, of the kernel, moves it.
-fn claim_left_cpu(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+fn claim_left_cpu(delta: &Delta, iterations: u64) -> Judged {
     let left = delta.counted.voluntary_switches + delta.counted.involuntary_switches;
     let seen = format!("the thread left a CPU {left} times in {} moves", MOVES * iterations);
     if left < MOVES * iterations { Err(seen) } else { Ok(seen) }
@@ -265,7 +248,6 @@ fn claim_left_cpu(delta: &Delta, iterations: u64) -> std::result::Result<String,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::Scale;
     use crate::clock::PartnerReport;
     use crate::kit::runnable::{runnable_cases, test_place};
     use crate::platform::cpu;

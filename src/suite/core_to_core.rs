@@ -25,10 +25,7 @@
 //! multichase's `pingpong` and N. Viennot's core-to-core-latency; the `line ping-pong` row of the development machine's
 //! own probe, 107 to 118 ns for a round trip.
 
-use crate::case::need::{PINNED, TWO_CPUS};
-use crate::case::{Case, Claim, Group, Matrix, OwnTasks, Place, Report, Rule, Scale, Subject, set_up};
-use crate::clock::{Clock, Ticks};
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::kit::ipc::{Channel, PolledWord};
 use crate::kit::parallel::all_partners_stayed;
 use crate::kit::placement::Placement;
@@ -37,46 +34,31 @@ use crate::platform::futex::{Reach, wait, wait_until, wake, wake_all};
 use crate::platform::partner::{Class, Kind, Partner, Task};
 use crate::platform::shared::Words;
 use crate::platform::time;
-use crate::record::Headline;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
-pub const GROUP: Group =
-    Group::new("core_to_core", include_str!("core_to_core.rs"), cases).version(3).headlines(&HEADLINES);
-
-const HEADLINES: [Headline; 1] = [Headline::new(118, "neighbour", "a cache line there and back")];
+pub const GROUP: Group = Group::new("core_to_core", include_str!("core_to_core.rs"), cases)
+    .version(3)
+    .headlines(&[Headline::new(118, "neighbour", "a cache line there and back")]);
 
 fn cases() -> Vec<Case> {
-    let why = "a line fetched from another core's cache, twice";
-    vec![
-        Case::new(
-            "neighbour",
-            "a cache line to another CPU and back",
-            round_trip_set_up("polling", Kind::Thread, PolledWord::pair, Placement::Cross),
-        )
-        .need(PINNED)
-        .need(TWO_CPUS)
-        .derived_figure("journey", Rule::OfCost(0.5))
-        .claim(Claim::Linear)
-        .claim(Claim::Counted(all_partners_stayed))
-        .predict(330.0, 10.0, why),
-        // The measuring thread only distributes the work, and waits while one of the pair has its CPU.
-        Case::new(
-            "every-pair",
-            "a cache line to another CPU and back, the mean of all pairs",
-            set_up(EveryPair::start),
-        )
-        .own_tasks(OwnTasks::Elsewhere)
-        // The mean is reported, and there may be thousands of pairs, each of which does [`FEWEST`] round trips.
-        .timed_share(0.0)
-        .need(PINNED)
-        .need(TWO_CPUS)
-        .claim(Claim::Linear)
-        .claim(Claim::Counted(all_partners_stayed))
-        .predict(330.0, 10.0, why),
-    ]
+    let trip = round_trip_set_up("polling", Kind::Thread, PolledWord::pair, Placement::Cross);
+    let pair = Case::new("neighbour", "a cache line to another CPU and back", trip);
+    let title = "a cache line to another CPU and back, the mean of all pairs";
+    // The measuring thread only distributes the work, and waits while one of the pair has its CPU.
+    let every = Case::new("every-pair", title, set_up(EveryPair::start)).own_tasks(OwnTasks::Elsewhere);
+    // The mean is reported, and there may be thousands of pairs, each of which does [`FEWEST`] round trips.
+    let cases = [pair.derived_figure("journey", Rule::OfCost(0.5)), every.timed_share(0.0)];
+    let claimed = |case: Case| {
+        case.need(PINNED)
+            .need(TWO_CPUS)
+            .claim(Claim::Linear)
+            .claim(Claim::Counted(all_partners_stayed))
+            .predict(330.0, 10.0, "a line fetched from another core's cache, twice")
+    };
+    cases.map(claimed).into()
 }
 
 /// Round trips of a pair at least, so that the clock that its thread reads twice adds little.

@@ -30,12 +30,9 @@
 
 mod route;
 
-use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, Group, Subject, set_up};
-use crate::clock::Clock;
 use crate::counters::Probe;
 use crate::counters::{Fault, Process, camp, physical_memory};
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use nix::sys::stat::fstat;
 use nix::time::{ClockId, clock_gettime};
 use route::{ROUTES, Route};
@@ -57,22 +54,13 @@ type Calls = &'static [(&'static str, i64)];
 /// The file that lists the CPUs that are online.
 const ONLINE: &str = "/sys/devices/system/cpu/online";
 
-const PREAD: Calls = &[("pread64", libc::SYS_pread64)];
+const READ_AT: (&str, i64) = ("pread64", libc::SYS_pread64);
+const PREAD: Calls = &[READ_AT];
 const SYSINFO: Calls = &[("sysinfo", libc::SYS_sysinfo)];
 const CLOCK: Calls = &[("clock_gettime", libc::SYS_clock_gettime)];
 /// `/proc/uptime`, two counters of an interface, a file of a disk, `stat` and `statm` of a process; free memory; a clock.
-const BLOCK: Calls = &[
-    ("pread64", libc::SYS_pread64),
-    ("pread64", libc::SYS_pread64),
-    ("pread64", libc::SYS_pread64),
-    ("pread64", libc::SYS_pread64),
-    ("pread64", libc::SYS_pread64),
-    ("pread64", libc::SYS_pread64),
-    ("sysinfo", libc::SYS_sysinfo),
-    ("clock_gettime", libc::SYS_clock_gettime),
-];
-const CLOCK_AND_PIDFD: Calls =
-    &[("clock_gettime", libc::SYS_clock_gettime), ("pidfd_send_signal", libc::SYS_pidfd_send_signal)];
+const BLOCK: Calls = &[READ_AT, READ_AT, READ_AT, READ_AT, READ_AT, READ_AT, SYSINFO[0], CLOCK[0]];
+const CLOCK_AND_PIDFD: Calls = &[CLOCK[0], ("pidfd_send_signal", libc::SYS_pidfd_send_signal)];
 
 fn cases() -> Vec<Case> {
     let mut cases: Vec<_> = ROUTES.iter().flat_map(file_counter_cases).collect();

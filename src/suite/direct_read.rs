@@ -42,17 +42,13 @@ mod in_flight;
 mod operation;
 mod operation_aio;
 
-use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, Group, Need, OwnTasks, Place, Rule, Scale, SetUp, set_up};
-use crate::clock::Ticks;
-use crate::error::Result;
 use crate::kit::blocks::{
     self, Blocks, DISK, FILES, FROM_DEVICE, NOT_KEPT, OWN_NUMBER, Pattern, claim_blocks_read,
     single_block_reads,
 };
+use crate::kit::contract::*;
 use crate::platform::pattern_file::{PatternFile, Way};
 use crate::platform::proc::Source;
-use crate::record::{Axis, Curve, Headline};
 use operation::Ring;
 use operation_aio::Aio;
 
@@ -72,12 +68,10 @@ pub const GROUP: Group = Group::new("direct_read", include_str!("direct_read.rs"
         Curve::new("direct_read/threads-depth/", "threads", Axis::Count("operations in flight"))
             .with_figure("rate"),
     ])
-    .headlines(&HEADLINES);
-
-const HEADLINES: [Headline; 2] = [
-    Headline::new(56, "sequential/4KiB", "4 KiB from disk, in order"),
-    Headline::new(57, "random/4KiB", "4 KiB from disk, in any order").as_answer(),
-];
+    .headlines(&[
+        Headline::new(56, "sequential/4KiB", "4 KiB from disk, in order"),
+        Headline::new(57, "random/4KiB", "4 KiB from disk, in any order").as_answer(),
+    ]);
 
 /// A curve of bandwidth along the size of the file.
 const fn by_file_curve(prefix: &'static str, title: &'static str) -> Curve {

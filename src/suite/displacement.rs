@@ -72,11 +72,8 @@ mod message_path;
 mod rpc;
 mod shared_cpu;
 
-use crate::case::need::{FULL_SCALE, Need, PINNED, TWO_CPUS};
-use crate::case::{Case, Claim, Group, Place, Repetition, SetUp, set_up};
-use crate::error::Result;
+use crate::kit::contract::*;
 use crate::kit::remote;
-use crate::record::{Axis, Curve};
 use exchange::{ANSWERED, Exchange, LoneSender, Sizes};
 use message_path::NetworkPath::{self, Loopback, Nodes, Steered};
 use shared_cpu::SharedCpu;
@@ -136,12 +133,8 @@ fn cases() -> Vec<Case> {
 
 fn message_case(path: NetworkPath, bytes: usize) -> Case {
     let title = format!("TCP message of {bytes} bytes, reply of one, {}", path.title());
-    exchange_case(
-        format!("{}/{bytes}B", path.name()),
-        title,
-        (path, bytes),
-        start_exchange(path, Sizes::sent(bytes)),
-    )
+    let start = start_exchange(path, Sizes::sent(bytes));
+    exchange_case(format!("{}/{bytes}B", path.name()), title, (path, bytes), start)
 }
 
 /// The mirror of [`message_case`]: the message comes, and what goes is small. It is asked for by the byte that in the mirror is the
@@ -221,6 +214,7 @@ fn sender_case(bytes: usize) -> Case {
     let saturated =
         set_up(move |place| Exchange::start(Nodes, Sizes::sent(bytes), same.0.get(), place).map(LoneSender));
     let (hardware, software, _) = Nodes.expected_cycles(bytes);
+    let why = "a message without a sleep, and the multiplications";
     Case::new(format!("sender/{bytes}B"), title, start)
         .need(PINNED)
         .need(TWO_CPUS)
@@ -228,11 +222,7 @@ fn sender_case(bytes: usize) -> Case {
         .claim(Claim::Checked(ANSWERED))
         .claim(Claim::Regime(local_case::check_hardly_slept))
         .by_displacement(Repetition { saturated: Some(saturated), ..Repetition::default() })
-        .predict(
-            hardware + computed_cycles(bytes),
-            0.5 * software,
-            "a message without a sleep, and the multiplications",
-        )
+        .predict(hardware + computed_cycles(bytes), 0.5 * software, why)
 }
 
 fn loops_case(count: u64) -> Case {

@@ -25,13 +25,11 @@
 //! an i7-3770K): both measured the memory loop. Memory renaming: Fog, *The microarchitecture of Intel, AMD and VIA
 //! CPUs*.
 
-use crate::case::{Case, Claim, Group};
+use crate::kit::contract::*;
 use crate::platform::arch;
-use crate::record::Headline;
 
-pub const GROUP: Group = Group::new("empty_loop", include_str!("empty_loop.rs"), cases).headlines(&HEADLINES);
-
-const HEADLINES: [Headline; 1] = [Headline::new(5, "memory", "a turn of an unoptimised loop")];
+pub const GROUP: Group = Group::new("empty_loop", include_str!("empty_loop.rs"), cases)
+    .headlines(&[Headline::new(5, "memory", "a turn of an unoptimised loop")]);
 
 fn cases() -> Vec<Case> {
     vec![

@@ -31,13 +31,10 @@
 //! lmbench's `lat_fs` (McVoy and Staelin 1996), which creates and deletes files of 0 to 10 KiB in a directory of their
 //! own. open(2), rename(2), fsync(2); `recently_deleted` of the kernel's fs/ext4/ialloc.c.
 
-use crate::case::need::TAKES_SECONDS;
-use crate::case::{Case, Claim, Group, OwnTasks, Rule, Subject, set_up};
-use crate::clock::{Clock, Delta, Ticks};
-use crate::error::{Error, Result};
 use crate::kit::blocks::DISK;
+use crate::kit::contract::*;
+use crate::kit::kernel_call::c_path;
 use crate::platform::volume;
-use crate::record::{Axis, Curve, Headline};
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, open, renameat};
 use nix::sys::stat::{FileStat, Mode, SFlag, stat};
@@ -59,18 +56,17 @@ pub const GROUP: Group = Group::new("file_ops", include_str!("file_ops.rs"), cas
         Curve::new("file_ops/unlink/", "unlink", Axis::Count("names in the directory")),
         Curve::new("file_ops/mkdir/", "mkdir", Axis::Count("names in the directory")),
     ])
-    .headlines(&HEADLINES);
-
-const HEADLINES: [Headline; 2] = [
-    Headline::new(120, "create/1000", "a file created"),
-    Headline::new(121, "fsync/1", "fsync of a small file"),
-];
+    .headlines(&[
+        Headline::new(120, "create/1000", "a file created"),
+        Headline::new(121, "fsync/1", "fsync of a small file"),
+    ]);
 
 /// Sizes of the directory, entries.
 const ENTRIES: [usize; 3] = [1, 1_000, 100_000];
 
 /// Name in the id, title, the operation, and the predicted cost of its software, core cycles.
-const OPERATIONS: [(&str, &str, Operate, f64); 7] = [
+type Row = (&'static str, &'static str, Operate, f64);
+const OPERATIONS: [Row; 7] = [
     ("create", "creating an empty file", Directory::time_create, 20_000.0),
     ("open", "opening a file", Directory::time_open, 3_000.0),
     ("stat", "stat of a file by its name", Directory::time_stat, 1_500.0),
@@ -85,27 +81,19 @@ fn cases() -> Vec<Case> {
     OPERATIONS.into_iter().flat_map(operation_cases).collect()
 }
 
-fn operation_case(
-    (name, words, operate, software): (&'static str, &str, Operate, f64),
-    entries: usize,
-) -> Case {
+fn operation_case((name, words, operate, software): Row, entries: usize) -> Case {
     let once_each = set_up(move |place| {
         Ok(operation_subject(Directory::with_entries(&place.scratch, entries)?, operate))
     });
-    let title = match entries {
-        1 => format!("{words} in a directory of one entry"),
-        _ => format!("{words} in a directory of {entries} entries"),
-    };
+    let of = if entries == 1 { "one entry".into() } else { format!("{entries} entries") };
+    let title = format!("{words} in a directory of {of}");
     let case = Case::new(format!("{name}/{entries}"), title, once_each)
         .one_by_one()
         // Threads of the kernel write the journal, on any CPU.
         .own_tasks(OwnTasks::Elsewhere)
         .derived_figure("rate", Rule::Rate)
         .claim(Claim::Checked(LOOKED_AT));
-    let case = match entries {
-        100_000.. => case.need(TAKES_SECONDS),
-        _ => case,
-    };
+    let case = if entries >= 100_000 { case.need(TAKES_SECONDS) } else { case };
     // Those that use the names do so in turn.
     let case = if matches!(name, "open" | "stat") { case.lap_length(entries.min(USED) as u64) } else { case };
     match name {
@@ -119,15 +107,13 @@ fn operation_case(
 }
 
 /// Claims that the kernel has charged this process for writing what it overwrote.
-fn claim_bytes_written(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+fn claim_bytes_written(delta: &Delta, iterations: u64) -> Judged {
     let Some(bytes) = delta.counted.device_written else {
         return Err("the kernel does not tell what went to devices (CONFIG_TASK_IO_ACCOUNTING)".into());
     };
-    if bytes < iterations * OVERWRITTEN as u64 {
-        return Err(format!(
-            "{bytes} bytes were written in {iterations} times: there was nothing to wait for"
-        ));
-    }
+    ensure(bytes >= iterations * OVERWRITTEN as u64, || {
+        format!("{bytes} bytes were written in {iterations} times: there was nothing to wait for")
+    })?;
     Ok(format!("{bytes} bytes were written in {iterations} times"))
 }
 
@@ -163,18 +149,9 @@ pub(super) struct Directory {
 /// The subject: repeats the operation and checks the directory afterwards.
 pub(super) fn operation_subject(mut directory: Directory, operate: Operate) -> impl Subject {
     move |n: u64, clock: &Clock| {
-        let mut sum = Ticks(0);
-        for _ in 0..n {
-            sum += operate(&mut directory, clock)?;
-        }
-        directory.check_leftovers()?;
-        Ok(sum)
+        let ticks = (0..n).map(|_| operate(&mut directory, clock)).sum::<Result<Ticks>>()?;
+        directory.check_leftovers().map(|()| ticks)
     }
-}
-
-fn c_path(path: &Path) -> Result<CString> {
-    CString::new(path.as_os_str().as_bytes())
-        .map_err(|_| Error::Usage(format!("{}: a path holds a zero byte", path.display())))
 }
 
 /// Makes a directory with this many files, or those that it lacks.
@@ -259,8 +236,7 @@ impl Directory {
         let ticks = clock.time(|| file = self.open_new());
         self.close_created(file)?;
         self.check_kind(&self.fresh[0], Some(SFlag::S_IFREG))?;
-        self.check_removed(unlink(self.fresh[0].as_c_str()))?;
-        Ok(ticks)
+        self.check_removed(unlink(self.fresh[0].as_c_str())).map(|()| ticks)
     }
 
     pub(super) fn time_unlink(&mut self, clock: &Clock) -> Result<Ticks> {
@@ -268,8 +244,7 @@ impl Directory {
         let name = &self.fresh[0];
         let mut gone = Ok(());
         let ticks = clock.time(|| gone = unlink(name.as_c_str()));
-        self.check_removed(gone)?;
-        Ok(ticks)
+        self.check_removed(gone).map(|()| ticks)
     }
 
     pub(super) fn time_open(&mut self, clock: &Clock) -> Result<Ticks> {
@@ -280,8 +255,7 @@ impl Directory {
             clock.time(|| opened = open(name.as_c_str(), OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty()));
         let file = File::from(opened.map_err(|errno| self.call_error("opening", name, errno))?);
         let told = file.metadata().map_err(|e| Error::file(&self.path, "asking for an open file", e))?;
-        self.check_inode(name, told.ino(), *inode)?;
-        Ok(ticks)
+        self.check_inode(name, told.ino(), *inode).map(|()| ticks)
     }
 
     pub(super) fn time_stat(&mut self, clock: &Clock) -> Result<Ticks> {
@@ -290,8 +264,7 @@ impl Directory {
         let mut told: nix::Result<FileStat> = Err(Errno::UnknownErrno);
         let ticks = clock.time(|| told = stat(name.as_c_str()));
         let told = told.map_err(|errno| self.call_error("asking for", name, errno))?;
-        self.check_inode(name, told.st_ino, *inode)?;
-        Ok(ticks)
+        self.check_inode(name, told.st_ino, *inode).map(|()| ticks)
     }
 
     fn check_inode(&self, name: &CString, told: u64, inode: u64) -> Result<()> {
@@ -321,8 +294,7 @@ impl Directory {
         made.map_err(|errno| self.call_error("making a directory", name, errno))?;
         self.check_kind(name, Some(SFlag::S_IFDIR))?;
         let path = self.path.join(std::ffi::OsStr::from_bytes(name.as_bytes()));
-        std::fs::remove_dir(&path).map_err(|e| Error::file(path, "removing a directory", e))?;
-        Ok(ticks)
+        std::fs::remove_dir(&path).map_err(|e| Error::file(path, "removing a directory", e)).map(|()| ticks)
     }
 
     pub(super) fn time_fsync(&mut self, clock: &Clock) -> Result<Ticks> {
@@ -330,8 +302,7 @@ impl Directory {
         self.overwrite_file(self.value)?;
         let mut synced = Ok(());
         let ticks = clock.time(|| synced = nix::unistd::fsync(&self.overwritten));
-        self.check_synced(synced)?;
-        Ok(ticks)
+        self.check_synced(synced).map(|()| ticks)
     }
 
     fn check_synced(&self, answer: nix::Result<()>) -> Result<()> {

@@ -43,16 +43,15 @@
 
 mod life;
 
-use crate::case::{Case, Claim, Fit, Group, OwnTasks, Place, Scale};
-use crate::clock::Delta;
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::kit::fault_count::with_counted_faults;
 use crate::kit::smallest_program::write_runnable_elf;
 use crate::kit::start_order::tasks_were_created;
 use crate::kit::task::{self, Program, Stack};
 use crate::platform::resident::{Mappings, Pages, ResidentMemory};
-use crate::record::{Axis, Curve, Headline};
+use life::Bracket;
 
+#[rustfmt::skip]
 pub const GROUP: Group = Group::new("fork", include_str!("fork.rs"), cases)
     .fits(&[
         Fit { step: "a further MiB touched, in base pages", prefix: "fork/touched-mib/" },
@@ -62,21 +61,15 @@ pub const GROUP: Group = Group::new("fork", include_str!("fork.rs"), cases)
     ])
     .curves(&[
         Curve::new("fork/touched-mib/", "touched memory", Axis::Mebibytes("memory of the parent")),
-        Curve::new(
-            "fork/returns-mib/",
-            "touched memory, until fork returns",
-            Axis::Mebibytes("memory of the parent"),
-        ),
+        Curve::new("fork/returns-mib/", "touched memory, until fork returns", Axis::Mebibytes("memory of the parent")),
         Curve::new("fork/huge-mib/", "the same in huge pages", Axis::Mebibytes("memory of the parent")),
         Curve::new("fork/mappings/", "mappings", Axis::Count("mappings of the parent"))
             .with_chart("cost by mappings"),
     ])
-    .headlines(&HEADLINES);
-
-const HEADLINES: [Headline; 2] = [
-    Headline::new(20, "touched-mib/0", "fork, exit and wait").as_answer(),
-    Headline::new(21, "exec/tiny", "fork, exec and wait").as_answer(),
-];
+    .headlines(&[
+        Headline::new(20, "touched-mib/0", "fork, exit and wait").as_answer(),
+        Headline::new(21, "exec/tiny", "fork, exec and wait").as_answer(),
+    ]);
 
 fn cases() -> Vec<Case> {
     let mut cases: Vec<_> = [0, 16, 64, 256, 1024].map(touched_memory_case).into();
@@ -96,10 +89,8 @@ const MIB: (f64, f64) = (6_000.0, 34_000.0);
 fn touched_memory_case(mib: u32) -> Case {
     let title = format!("fork, exit, wait with {mib} MiB of the parent touched");
     let (hardware, software) = (LIFE.0 + MIB.0 * f64::from(mib), LIFE.1 + MIB.1 * f64::from(mib));
-    let set_up = match mib {
-        SINGLE_MIB.. => life::each_life_set_up("fork", touched_memory(mib, Pages::Base), fork_and_exit),
-        _ => life::whole_life_set_up("fork", touched_memory(mib, Pages::Base), fork_and_exit),
-    };
+    let bracket = if mib < SINGLE_MIB { Bracket::Batch } else { Bracket::Each };
+    let set_up = life::whole_life_set_up("fork", bracket, touched_memory(mib, Pages::Base), fork_and_exit);
     let why = "tables copied and torn down, a count for each page, two switches";
     let case = linear_or_single(mib, Case::new(format!("touched-mib/{mib}"), title, set_up));
     with_counted_faults(with_child_claims(case, (hardware, software), why), [MEMORY_COPIED])
@@ -164,7 +155,7 @@ fn life_case<T: 'static>(
     cycles: (f64, f64),
     why: &'static str,
 ) -> Case {
-    let set_up = life::whole_life_set_up(call, open, create);
+    let set_up = life::whole_life_set_up(call, Bracket::Batch, open, create);
     with_child_claims(Case::new(name, title, set_up), cycles, why).claim(Claim::Linear)
 }
 
@@ -222,13 +213,11 @@ const MEMORY_COPIED: Claim = Claim::Counted(claim_memory_copied);
 
 /// The claim that the child got an address space of its own. It shares the parent's pages until one of them writes, which
 /// the parent does at once, to its stack: that is a fault a fork at least, and none where the memory itself is shared.
-fn claim_memory_copied(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+fn claim_memory_copied(delta: &Delta, iterations: u64) -> Judged {
     let faults = delta.counted.minor_faults;
-    if faults < iterations {
-        return Err(format!(
-            "the parent took {faults} faults in {iterations} forks: its memory was shared and not copied"
-        ));
-    }
+    ensure(faults >= iterations, || {
+        format!("the parent took {faults} faults in {iterations} forks: its memory was shared and not copied")
+    })?;
     Ok(format!("the parent took {faults} faults on pages that {iterations} forks had shared"))
 }
 
@@ -242,11 +231,9 @@ const SMOKE_MIB: u32 = 256;
 /// Touches this many MiB of the parent.
 fn touched_memory(mib: u32, pages: Pages) -> impl Fn(&Place) -> Result<Option<ResidentMemory>> {
     move |place| {
-        if mib > SMOKE_MIB && place.scale == Scale::Smoke {
-            return Err(Error::Missing(format!(
-                "smoke scale: {mib} MiB are touched at default and full scale"
-            )));
-        }
+        ensure(mib <= SMOKE_MIB || place.scale != Scale::Smoke, || {
+            Error::Missing(format!("smoke scale: {mib} MiB are touched at default and full scale"))
+        })?;
         if mib == 0 { Ok(None) } else { ResidentMemory::new((mib as usize) << 20, pages).map(Some) }
     }
 }

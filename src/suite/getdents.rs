@@ -39,17 +39,13 @@
 
 mod operation;
 
-use crate::case::need::TAKES_SECONDS;
-use crate::case::{Case, Claim, Group, Rule, set_up};
+use crate::kit::contract::*;
 use crate::kit::kernel_call;
-use crate::record::{Axis, Curve, Headline};
 use operation::Listing;
 
 pub const GROUP: Group = Group::new("getdents", include_str!("getdents.rs"), cases)
     .curves(&[Curve::new("getdents/list/", "a listing", Axis::Count("names in the directory"))])
-    .headlines(&HEADLINES);
-
-const HEADLINES: [Headline; 1] = [Headline::new(127, "list/1000", "1000 names listed")];
+    .headlines(&[Headline::new(127, "list/1000", "1000 names listed")]);
 
 /// Up to as many names one call brings all of them.
 const ONE_BUFFER: usize = 1000;

@@ -21,8 +21,7 @@
 //! # Source
 //! Fog, *Instruction tables*; Abel and Reineke, *uops.info* (2019); lmbench's `lat_ops` and `par_ops`.
 
-use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, Group};
+use crate::kit::contract::*;
 use crate::platform::instruction::{Instruction, LATENCY, THROUGHPUT};
 
 pub const GROUP: Group = Group::new("instruction", include_str!("instruction.rs"), cases);

@@ -38,24 +38,20 @@ mod cascade;
 mod operation;
 pub mod waiters;
 
-use crate::case::need::{FULL_SCALE, PINNED, THREE_CPUS, TWO_CPUS};
-use crate::case::{Case, Claim, Group, set_up};
-use crate::clock::Clock;
-use crate::error::Result;
+use crate::kit::contract::*;
 use crate::kit::ipc::PosixSemaphore;
 use crate::kit::parallel::{Parallelism, all_partners_stayed, parallel_subject};
 use crate::platform::partner::Kind;
 use crate::platform::shared::Word;
-use crate::record::Headline;
 use Parallelism::{All, Count};
 use operation::{FutexMutex, InheritingMutex, LibraryMutex, Lock, set_semaphore};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
-pub const GROUP: Group = Group::new("lock", include_str!("lock.rs"), cases).version(2).headlines(&HEADLINES);
-
-const HEADLINES: [Headline; 1] = [Headline::new(114, "atomic-add/private", "an atomic addition")];
+pub const GROUP: Group = Group::new("lock", include_str!("lock.rs"), cases)
+    .version(2)
+    .headlines(&[Headline::new(114, "atomic-add/private", "an atomic addition")]);
 
 fn cases() -> Vec<Case> {
     let (mutex, library) = (|| Ok(FutexMutex::default()), LibraryMutex::new);
@@ -65,7 +61,7 @@ fn cases() -> Vec<Case> {
     cases.extend([Count(2), All].map(|crowd| contended_lock_case("pthread-mutex", library, crowd)));
     cases.push(free_lock_case("posix-semaphore", || PosixSemaphore::new(1)).claim(Claim::NeverEnters));
     let set = free_lock_case("sysv-semaphore", set_semaphore);
-    let set = set.need(crate::case::Need::new(|_| set_semaphore().map(drop).map_err(|e| e.to_string())));
+    let set = set.need(Need::new(|_| set_semaphore().map(drop).map_err(|e| e.to_string())));
     cases.push(set.predict(200.0, 700.0, "two entries, the set looked up and locked twice"));
     cases.push(
         Case::looped("atomic-add/private", "an atomic addition to a word of the thread's own", |n| {
@@ -160,10 +156,9 @@ fn thread_count_words(crowd: Parallelism) -> &'static str {
 fn check_sum(number: &Word, all: u64) -> std::result::Result<(), String> {
     let found = number.value.swap(0, SeqCst);
     // The word counts modulo 2^32, and so does the comparison.
-    match found == all as u32 {
-        true => Ok(()),
-        false => Err(format!("the lock did not keep others out: {found} of {all} additions were found")),
-    }
+    ensure(found == all as u32, || {
+        format!("the lock did not keep others out: {found} of {all} additions were found")
+    })
 }
 
 #[inline(never)]
@@ -191,11 +186,8 @@ fn shared_add_case(crowd: Parallelism) -> Case {
     });
     let title = format!("an atomic addition to one word by each of {} threads", thread_count_words(crowd));
     let case = Case::new(format!("atomic-add/shared-{}", crowd.name()), title, shared);
-    with_crowd_needs(crowd, case).control_set_up(private).predict(
-        150.0,
-        0.0,
-        "the line goes to and fro after every few additions",
-    )
+    let case = with_crowd_needs(crowd, case).control_set_up(private);
+    case.predict(150.0, 0.0, "the line goes to and fro after every few additions")
 }
 
 #[cfg(test)]

@@ -47,11 +47,8 @@ mod operation;
 pub(super) mod page_state;
 mod shootdown;
 
-use crate::case::need::{FOUR_KIB, PINNED, TWO_CPUS};
-use crate::case::{Case, Claim, Group, OwnTasks, Rule, set_up};
-use crate::clock::{Clock, Counts, Delta, Ticks};
-use crate::error::{Error, Result};
 use crate::kit::blocks::DISK;
+use crate::kit::contract::*;
 use crate::kit::fault_count::{FAULTS_COUNTED, Faults, with_counted_faults};
 use crate::kit::kernel_call::{check_granted, time_calls};
 use crate::kit::operation_table::table_cases;
@@ -60,7 +57,6 @@ use crate::platform::process;
 use crate::platform::process::inheritance::{self, NoHugePages};
 use crate::platform::region::{self, PAGE, Region};
 use crate::platform::resident::{Pages, read_largest_default_page};
-use crate::record::{Axis, Curve, Headline};
 use memmap2::MmapMut;
 use nix::errno::Errno;
 use std::hint::black_box;
@@ -75,9 +71,7 @@ pub const GROUP: Group = Group::new("mapping", include_str!("mapping.rs"), cases
         Curve::new("mapping/populate/", "populate", Axis::Bytes("size of the mapping")),
         Curve::new("mapping/first-touch/", "first touch", Axis::Bytes("size of the mapping")),
     ])
-    .headlines(&HEADLINES);
-
-const HEADLINES: [Headline; 1] = [Headline::new(116, "map/4KiB", "a page mapped and unmapped")];
+    .headlines(&[Headline::new(116, "map/4KiB", "a page mapped and unmapped")]);
 
 /// Memory that is left for other programs, bytes.
 const MARGIN: u64 = 64 << 20;
@@ -130,21 +124,12 @@ fn time_operations(n: u64, bytes: usize, clock: &Clock, mut once: impl FnMut()) 
     if bytes < SINGLE {
         return clock.time(|| (0..n).for_each(|_| once()));
     }
-    let mut sum = Ticks(0);
-    for _ in 0..n {
-        sum += clock.time(&mut once);
-    }
-    sum
+    (0..n).map(|_| clock.time(&mut once)).sum()
 }
 
 /// As [`time_operations`], for operations that may be refused. Returns the last refusal.
 #[inline(always)]
-fn time_fallible_operations(
-    n: u64,
-    bytes: usize,
-    clock: &Clock,
-    once: impl Fn() -> Result<()>,
-) -> Result<Ticks> {
+fn time_fallible(n: u64, bytes: usize, clock: &Clock, once: impl Fn() -> Result<()>) -> Result<Ticks> {
     let mut refused = None;
     let ticks = time_operations(n, bytes, clock, || refused = once().err().or(refused.take()));
     refused.map_or(Ok(ticks), Err)
@@ -171,17 +156,14 @@ fn first_touch_case<const BYTES: usize>(name: &'static str, title: &'static str)
         let base_pages = (BYTES < SINGLE).then(NoHugePages::start).flatten();
         Ok(move |n: u64, clock: &Clock| {
             let _held = &base_pages;
-            time_fallible_operations(n, BYTES, clock, || map_and_touch(BYTES))
+            time_fallible(n, BYTES, clock, || map_and_touch(BYTES))
         })
     });
     let pages = (BYTES / PAGE) as f64;
     let case = Case::new(name, title, set_up);
     let case = if BYTES < SINGLE { case } else { case.one_by_one() };
-    with_touch_claims::<BYTES>(case).derived_figure("page", Rule::OfCost(1.0 / pages)).predict(
-        pages * 500.0,
-        pages * 700.0,
-        "each page of 4 KiB zeroed, and a fault for it",
-    )
+    let case = with_touch_claims::<BYTES>(case).derived_figure("page", Rule::OfCost(1.0 / pages));
+    case.predict(pages * 500.0, pages * 700.0, "each page of 4 KiB zeroed, and a fault for it")
 }
 
 fn map_and_touch(bytes: usize) -> Result<()> {
@@ -195,26 +177,18 @@ fn map_and_touch(bytes: usize) -> Result<()> {
 }
 
 /// A case that maps and unmaps `bytes`, which takes as long as touching `touched` bytes.
-fn map_and_unmap_case(
-    variant: &str,
-    size: &str,
-    how: &str,
-    bytes: usize,
-    touched: usize,
-    populated: bool,
-) -> Case {
+fn map_and_unmap_case([variant, size, how]: [&str; 3], [bytes, touched]: [usize; 2], filled: bool) -> Case {
     let set_up = set_up(move |_| {
-        if populated {
+        if filled {
             check_room(bytes)?
         } else {
             Region::map_anonymous(bytes, Pages::Base).map(drop)?
         }
         Ok(move |n: u64, clock: &Clock| {
             let mut lowest = 0;
-            let once = || lowest = lowest.min(black_box(region::map_and_unmap(bytes, populated)));
+            let once = || lowest = lowest.min(black_box(region::map_and_unmap(bytes, filled)));
             let ticks = time_operations(n, touched, clock, once);
-            check_granted("mmap and munmap, in the timed loop", lowest)?;
-            Ok(ticks)
+            check_granted("mmap and munmap, in the timed loop", lowest).map(|()| ticks)
         })
     });
     Case::new(format!("{variant}/{size}"), format!("mmap and munmap of {size}, {how}"), set_up)
@@ -227,24 +201,18 @@ fn enters_mmap_munmap() -> Claim {
 
 fn untouched_map_case(size: &str, bytes: usize) -> Case {
     // The kernel only makes an entry for the mapping, whatever its size.
-    let case = map_and_unmap_case("map", size, "untouched", bytes, PAGE, false);
-    with_counted_faults(case, [UNTOUCHED]).claim(Claim::Linear).claim(enters_mmap_munmap()).predict(
-        300.0,
-        2_200.0,
-        "two entries, a gap found, a note allocated, linked and freed",
-    )
+    let case = map_and_unmap_case(["map", size, "untouched"], [bytes, PAGE], false);
+    let case = with_counted_faults(case, [UNTOUCHED]).claim(Claim::Linear).claim(enters_mmap_munmap());
+    case.predict(300.0, 2_200.0, "two entries, a gap found, a note allocated, linked and freed")
 }
 
 fn populate_case<const BYTES: usize>(size: &str) -> Case {
     let pages = (BYTES / PAGE) as f64;
-    let case = map_and_unmap_case("populate", size, "populated", BYTES, BYTES, true);
+    let case = map_and_unmap_case(["populate", size, "populated"], [BYTES; 2], true);
+    let why = "each page of 4 KiB zeroed, without an exception";
     with_touch_claims::<BYTES>(linear_or_single(case, BYTES))
         .derived_figure("page", Rule::OfCost(1.0 / pages))
-        .predict(
-            300.0 + pages * 400.0,
-            2_200.0 + pages * 400.0,
-            "each page of 4 KiB zeroed, without an exception",
-        )
+        .predict(300.0 + pages * 400.0, 2_200.0 + pages * 400.0, why)
 }
 
 fn mprotect_case(size: &str, bytes: usize) -> Case {
@@ -253,20 +221,17 @@ fn mprotect_case(size: &str, bytes: usize) -> Case {
         let pages = region.page_count();
         Ok(move |n: u64, clock: &Clock| {
             let protect = |writable| region.protect(0..pages, writable);
-            time_fallible_operations(n, bytes, clock, || protect(false).and(protect(true)))
+            time_fallible(n, bytes, clock, || protect(false).and(protect(true)))
         })
     });
     let (name, title) =
         (format!("mprotect/{size}"), format!("mprotect of {size}: read only, and writable again"));
     let pages = (bytes / PAGE) as f64;
+    let why = "two entries, each page's entry rewritten, a flush";
     with_counted_faults(linear_or_single(Case::new(name, title, set_up), bytes), [UNTOUCHED])
         .claim(Claim::Enters(vec![("mprotect", libc::SYS_mprotect), ("mprotect", libc::SYS_mprotect)]))
         .derived_figure("page", Rule::OfCost(1.0 / pages))
-        .predict(
-            700.0 + pages * 5.0,
-            2_000.0 + pages * 15.0,
-            "two entries, each page's entry rewritten, a flush",
-        )
+        .predict(700.0 + pages * 5.0, 2_000.0 + pages * 15.0, why)
 }
 
 fn dontneed_case(size: &str, bytes: usize) -> Case {
@@ -286,23 +251,19 @@ fn dontneed_case(size: &str, bytes: usize) -> Case {
                     Ok(Counts::Yes)
                 },
             )?;
-            check_pages_refaulted(Faults::count_so_far()?.since(before), n * pages as u64)?;
-            Ok(ticks)
+            check_pages_refaulted(Faults::count_so_far()?.since(before), n * pages as u64).map(|()| ticks)
         })
     });
     let (name, title) =
         (format!("dontneed/{size}"), format!("madvise of {size} as not needed, all of it touched"));
     let pages = (bytes / PAGE) as f64;
+    let why = "each page's entry cleared, the page freed, a flush";
     Case::new(name, title, set_up)
         .need(FAULTS_COUNTED)
         .one_by_one()
         .claim(Claim::Checked("every page that was given back was a fault when it was touched again"))
         .derived_figure("page", Rule::OfCost(1.0 / pages))
-        .predict(
-            500.0 + pages * 100.0,
-            1_000.0 + pages * 200.0,
-            "each page's entry cleared, the page freed, a flush",
-        )
+        .predict(500.0 + pages * 100.0, 1_000.0 + pages * 200.0, why)
 }
 
 /// Touching pages that were given back must fault.
@@ -328,32 +289,21 @@ fn brk_case(size: &str, bytes: usize) -> Case {
         })
     });
     let (name, title) = (format!("brk/{size}"), format!("brk up by {size} and down again, untouched"));
-    with_counted_faults(Case::new(name, title, set_up).claim(Claim::Linear), [UNTOUCHED]).predict(
-        300.0,
-        1_700.0,
-        "two entries, a note made longer and shorter again",
-    )
+    let case = with_counted_faults(Case::new(name, title, set_up).claim(Claim::Linear), [UNTOUCHED]);
+    case.predict(300.0, 1_700.0, "two entries, a note made longer and shorter again")
 }
 
 /// The largest page that the kernel uses unasked, as it is set when the first batch is judged.
 static LARGEST: LazyLock<usize> = LazyLock::new(read_largest_default_page);
 
 /// The claim that all of fresh memory was touched: a fault for each page, of the largest size that may be in use.
-fn claim_all_touched<const BYTES: usize>(
-    delta: &Delta,
-    iterations: u64,
-) -> std::result::Result<String, String> {
+fn claim_all_touched<const BYTES: usize>(delta: &Delta, iterations: u64) -> Judged {
     let base = process::page_size() as usize;
     let page = if inheritance::is_thp_disabled() { base } else { base.max(*LARGEST) };
     check_fault_count(page, BYTES, delta, iterations)
 }
 
-fn check_fault_count(
-    page: usize,
-    bytes: usize,
-    delta: &Delta,
-    iterations: u64,
-) -> std::result::Result<String, String> {
+fn check_fault_count(page: usize, bytes: usize, delta: &Delta, iterations: u64) -> Judged {
     let minor = delta.counted.minor_faults;
     let least = iterations * bytes.div_ceil(page) as u64;
     if minor < least {
@@ -366,7 +316,7 @@ fn check_fault_count(
     Ok(format!("{:.0} minor faults an iteration", minor as f64 / iterations as f64))
 }
 
-fn claim_not_swapped(delta: &Delta, _: u64) -> std::result::Result<String, String> {
+fn claim_not_swapped(delta: &Delta, _: u64) -> Judged {
     match delta.counted.major_faults {
         0 => Ok("no fault went to a device".into()),
         major => Err(format!("{major} faults went to a device: anonymous memory was swapped")),
@@ -382,7 +332,7 @@ fn with_touch_claims<const BYTES: usize>(case: Case) -> Case {
 const UNTOUCHED: Claim = Claim::AtMost(claim_untouched);
 
 /// The claim that no page was touched: there is hardly a fault, and not one per iteration.
-fn claim_untouched(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+fn claim_untouched(delta: &Delta, iterations: u64) -> Judged {
     /// Faults that the measuring program itself may cause.
     const OWN: u64 = 16;
     let faults = delta.counted.minor_faults + delta.counted.major_faults;

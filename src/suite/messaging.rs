@@ -21,10 +21,7 @@
 //! # Source
 //! hackbench (R. Russell, 2000), which is `perf bench sched messaging`.
 
-use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, Group, OwnTasks, Place, Subject};
-use crate::clock::{Clock, Ticks};
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::kit::placement::roaming;
 use crate::platform::futex::{Reach, wait, wake_all};
 use crate::platform::partner::{Class, Kind, Partner};
@@ -74,17 +71,14 @@ fn cases() -> Vec<Case> {
 
 fn messaging_case(channel: &str, make: Make, kind: Kind, kinds: &str, groups: usize) -> Case {
     let messages = (groups * SIDE * SIDE) as u64;
+    let count = messages as f64;
     let title = format!("a round of {messages} messages among {} {kinds} by {channel}", groups * 2 * SIDE);
     let set_up = crate::case::set_up(move |place| Messaging::start(place, kind, make, groups));
     Case::new(format!("{channel}-{kinds}/groups-{groups}"), title, set_up)
         .elements(messages)
         .own_tasks(OwnTasks::Elsewhere)
         .claim(Claim::Checked("every message that was sent is received"))
-        .predict(
-            messages as f64 * 400.0,
-            messages as f64 * 5_000.0,
-            "two calls a message, and a wake-up of some",
-        )
+        .predict(count * 400.0, count * 5_000.0, "two calls a message, and a wake-up of some")
 }
 
 /// Both ends of a channel: that to read from, and that to write to.
@@ -237,9 +231,7 @@ fn receive(near: OwnedFd, page: Arc<Words>) -> Box<dyn FnMut(u32) -> nix::Result
     let mut message = [0; MESSAGE];
     Box::new(move |rounds| {
         for _ in 0..u64::from(rounds) * SIDE as u64 {
-            if read(&near, &mut message)? != MESSAGE {
-                return Err(nix::errno::Errno::EIO);
-            }
+            ensure(read(&near, &mut message)? == MESSAGE, || nix::errno::Errno::EIO)?;
         }
         page[word::RECEIVED].value.fetch_add(rounds * SIDE as u32, SeqCst);
         Ok(())
@@ -251,9 +243,7 @@ fn send(far: Arc<Vec<OwnedFd>>) -> Box<dyn FnMut(u32) -> nix::Result<()> + Send>
     Box::new(move |rounds| {
         for _ in 0..rounds {
             for end in &*far {
-                if write(end, &[1; MESSAGE])? != MESSAGE {
-                    return Err(nix::errno::Errno::EIO);
-                }
+                ensure(write(end, &[1; MESSAGE])? == MESSAGE, || nix::errno::Errno::EIO)?;
             }
         }
         Ok(())

@@ -64,18 +64,15 @@ mod operation;
 mod sparse_file;
 pub mod touch;
 
-use crate::case::{Case, Claim, Group};
+use crate::kit::contract::*;
 use crate::kit::fault_count::counts_faults;
-use crate::record::Headline;
 use touch::Expected;
 
 pub const GROUP: Group =
-    Group::new("page_fault", include_str!("page_fault.rs"), cases).version(3).headlines(&HEADLINES);
-
-const HEADLINES: [Headline; 2] = [
-    Headline::new(42, "anonymous/4KiB", "a fresh page, touched").as_answer(),
-    Headline::new(43, "major-random/first-touch", "a page fetched from disk"),
-];
+    Group::new("page_fault", include_str!("page_fault.rs"), cases).version(3).headlines(&[
+        Headline::new(42, "anonymous/4KiB", "a fresh page, touched").as_answer(),
+        Headline::new(43, "major-random/first-touch", "a page fetched from disk"),
+    ]);
 
 fn cases() -> Vec<Case> {
     [anonymous::cases(), operation::cases(), cached_page::cases(), disk_page::cases(), sparse_file::cases()]

@@ -35,9 +35,7 @@
 //! transfer subtracted) and CSE 221 project report (4.57 µs and 2.4 µs by blocking pipes); lmbench's `lat_pipe`, `lat_unix`, `lat_sem`,
 //! `lat_fifo`; `perf bench sched pipe`.
 
-use crate::case::{Case, Claim, Group, Need, Place, Report, Rule, SetUp, Subject, set_up};
-use crate::clock::{Clock, Delta, Ticks};
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::kit::ipc::{
     Bytes, Channel, Condition, Event, Futex, PolledWord, PosixSemaphore, Queue, Semaphore,
 };
@@ -50,17 +48,14 @@ use crate::platform::futex::{Reach, wait, wake};
 use crate::platform::partner::{Class, Kind, Partner};
 use crate::platform::shared::Words;
 use crate::platform::{process, syscall};
-use crate::record::Headline;
 use Kind::{Process, Thread};
 use Placement::{Awake, Cross, Same};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 
-pub const GROUP: Group = Group::new("ping_pong", include_str!("ping_pong.rs"), cases).headlines(&HEADLINES);
-
-const HEADLINES: [Headline; 1] =
-    [Headline::new(123, "pipe-processes/same-cpu", "a byte by pipes, there and back")];
+pub const GROUP: Group = Group::new("ping_pong", include_str!("ping_pong.rs"), cases)
+    .headlines(&[Headline::new(123, "pipe-processes/same-cpu", "a byte by pipes, there and back")]);
 
 #[rustfmt::skip]
 fn cases() -> Vec<Case> {
@@ -94,12 +89,7 @@ fn kind_plural(kind: Kind) -> &'static str {
 const BY_DESCRIPTOR: [&str; 5] = ["pipe", "eventfd", "unix-stream", "unix-datagram", "fifo"];
 
 /// A case of the round trip over this channel for each placement of the partner.
-fn channel_cases<C: Channel>(
-    way: &'static str,
-    kind: Kind,
-    open: Open<C>,
-    placements: &[Placement],
-) -> Vec<Case> {
+fn channel_cases<C: Channel>(way: &'static str, kind: Kind, open: Open<C>, at: &[Placement]) -> Vec<Case> {
     let case = |&placement: &Placement| {
         let name = format!("{way}-{}/{}", kind_plural(kind), placement.name());
         let title = format!("to and fro by {way}, two {}, {}", kind_plural(kind), placement.title());
@@ -118,7 +108,7 @@ fn channel_cases<C: Channel>(
         };
         case.predict(hardware, software, why)
     };
-    placements.iter().map(case).collect()
+    at.iter().map(case).collect()
 }
 
 /// Predicted core cycles of hardware and software for a round trip without its transfers: two switches.
@@ -166,9 +156,7 @@ fn transfer_control<C: Channel>(name: &'static str, open: Open<C>) -> SetUp {
                     lowest = lowest.min(back.send()).min(back.receive());
                 }
             });
-            if lowest < 0 {
-                return Err(explain_refusal(name, lowest, &mut [], n));
-            }
+            ensure(lowest >= 0, || explain_refusal(name, lowest, &mut [], n))?;
             Ok(ticks)
         })
     })
@@ -265,7 +253,7 @@ const FIRST: u64 = 2;
 /// Claim: both tasks ran in turn, so at least half of the yields were switches. The scheduler may continue the
 /// task that yields: `pick_eevdf` chooses by deadlines, and `yield_task_fair` only moves that of the yielding
 /// task. The case allows that, since its cost of a switch is computed from the switches that happened.
-fn check_both_ran(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+fn check_both_ran(delta: &Delta, iterations: u64) -> Judged {
     const LEAST: f64 = 0.5;
     let own = delta.counted.involuntary_switches + delta.counted.voluntary_switches;
     let partner = delta.partners.map_or(0, |partners| partners.fewest_switches);
@@ -275,7 +263,6 @@ fn check_both_ran(delta: &Delta, iterations: u64) -> std::result::Result<String,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::Scale;
     use crate::clock::PartnerReport;
     use crate::kit::runnable::{assert_cases_run, test_place};
 

@@ -29,14 +29,12 @@
 //! CSE 221 project report (NFS over a line of 100 Mbit/s, files of 128 KiB to 3 MiB, sequential and at random, 4 KiB
 //! at once).
 
-use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, Group, Need, Place, Rule, set_up};
 use crate::kit::blocks::{self, NOT_KEPT, OWN_NUMBER, Pattern};
+use crate::kit::contract::*;
 use crate::kit::evidence::WithEvidence;
 use crate::platform::pattern_file::{PatternFile, Way};
 use crate::platform::proc::Source;
 use crate::platform::volume::{self, Medium};
-use crate::record::{Axis, Curve, Headline};
 
 pub const GROUP: Group = Group::new("remote_read", include_str!("remote_read.rs"), cases)
     .curves(&[
@@ -45,9 +43,7 @@ pub const GROUP: Group = Group::new("remote_read", include_str!("remote_read.rs"
         Curve::new("remote_read/random-by-file/", "random", Axis::Bytes("size of the file"))
             .with_figure("bandwidth"),
     ])
-    .headlines(&HEADLINES);
-
-const HEADLINES: [Headline; 1] = [Headline::new(60, "sequential/64KiB", "64 KiB of a remote file")];
+    .headlines(&[Headline::new(60, "sequential/64KiB", "64 KiB of a remote file")]);
 
 const KIB: u64 = 1 << 10;
 /// Lengths of a file: the report's first and last, and five between them.
@@ -114,7 +110,6 @@ const REMOTE: Need = Need::new(|place| match volume::filesystem_and_medium(&plac
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::Scale;
     use crate::kit::runnable::test_place;
 
     #[test]

@@ -31,15 +31,11 @@
 
 mod operation;
 
-use crate::case::need::{FULL_SCALE, PINNED, TWO_CPUS};
-use crate::case::{Case, Claim, Group, Need, Place, Rule, SetUp, set_up};
-use crate::clock::Clock;
-use crate::error::Result;
+use crate::kit::contract::*;
 use crate::kit::kernel_call::check_granted;
 use crate::kit::parallel::{Parallelism, all_partners_stayed, parallel_subject};
 use crate::platform::arch::multiply_chain;
 use crate::platform::partner::Kind;
-use crate::record::{Axis, Curve};
 use std::hint::black_box;
 
 pub const GROUP: Group =
@@ -110,10 +106,8 @@ fn cases_of_operation(operation: &Operation) -> Vec<Case> {
 /// Skips `all` if the number of CPUs equals that of another case.
 fn check_distinct_count(place: &Place) -> std::result::Result<(), String> {
     let all = place.cpus.others.len() + 1;
-    match PARALLELISM.iter().any(|(tasks, _)| *tasks == Parallelism::Count(all)) {
-        true => Err(format!("with {all} CPUs this is the same as the case of {all}")),
-        false => Ok(()),
-    }
+    let is_other = PARALLELISM.iter().all(|(tasks, _)| *tasks != Parallelism::Count(all));
+    ensure(is_other, || format!("with {all} CPUs this is the same as the case of {all}"))
 }
 
 fn single_task_set_up(make: Make) -> SetUp {

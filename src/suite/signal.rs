@@ -34,17 +34,16 @@
 
 mod operation;
 
-use crate::case::{Case, Claim, Group, Place, SetUp, set_up};
-use crate::clock::Clock;
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::kit::kernel_call::{self, check_granted, only, time_calls};
-use crate::record::Headline;
 use operation::{Action, Descriptor, Page, SIGNAL, Timer, TimerDescriptor};
 use std::hint::black_box;
 
-pub const GROUP: Group = Group::new("signal", include_str!("signal.rs"), cases).headlines(&HEADLINES);
-
-const HEADLINES: [Headline; 1] = [Headline::new(112, "caught", "a signal sent and caught")];
+pub const GROUP: Group = Group::new("signal", include_str!("signal.rs"), cases).headlines(&[Headline::new(
+    112,
+    "caught",
+    "a signal sent and caught",
+)]);
 
 #[rustfmt::skip]
 fn cases() -> Vec<Case> {
@@ -59,7 +58,8 @@ fn cases() -> Vec<Case> {
             .claim(Claim::Enters(vec![("kill", libc::SYS_kill)]))
             .predict(100.0, 500.0, "entry and exit, the process found and permitted"),
         operation_case("caught", "kill of oneself, caught by a handler", |_| Action::counting_handler(), |_, me| operation::send_signal(me, SIGNAL))
-            .control_set_up(kill_zero_control())
+            // The same call with the number 0: the process is found and the permission checked, and nothing is sent.
+            .control_set_up(repeated_operation("kill", |_| Ok(()), |(), me| operation::send_signal(me, 0)))
             .claim(Claim::Enters(vec![("kill", libc::SYS_kill), ("rt_sigreturn", libc::SYS_rt_sigreturn)]))
             .claim(Claim::Checked(ONCE))
             .predict(900.0, 1_500.0, "an entry more than the control, a frame of the whole processor state written and read"),
@@ -112,26 +112,20 @@ fn fault_case() -> Case {
                     page.write();
                     protected.min(allowed)
                 })?;
-                check_handler_count(operation::handler_runs() - before, if faults { n } else { 0 })?;
-                Ok(ticks)
+                let claimed = if faults { n } else { 0 };
+                check_handler_count(operation::handler_runs() - before, claimed).map(|()| ticks)
             })
         })
     };
+    let protects = ("mprotect", libc::SYS_mprotect);
+    let why = "an exception, a frame written and read, and one call less than the control";
     Case::new("fault", "a protection fault, caught and repaired, and the page protected again", case(true))
         .control_set_up(case(false))
-        .claim(Claim::Enters(vec![
-            ("mprotect", libc::SYS_mprotect),
-            ("mprotect", libc::SYS_mprotect),
-            ("rt_sigreturn", libc::SYS_rt_sigreturn),
-        ]))
+        .claim(Claim::Enters(vec![protects, protects, ("rt_sigreturn", libc::SYS_rt_sigreturn)]))
         .claim(Claim::Checked(ONCE))
         .claim(Claim::AboveControl)
         .claim(Claim::Linear)
-        .predict(
-            2_500.0,
-            2_500.0,
-            "an exception, a frame written and read, and one call less than the control",
-        )
+        .predict(2_500.0, 2_500.0, why)
 }
 
 /// A case of one operation an iteration, which gets the own process id and returns 0 or a negative error number. If the first
@@ -143,12 +137,6 @@ fn operation_case<T: 'static>(
     once: impl Fn(&mut T, i32) -> i64 + Copy + 'static,
 ) -> Case {
     kernel_call::call_case(name, title, repeated_operation(name, open, once))
-}
-
-/// The control of a signal that is caught: the same call with the number 0, by which the process is found and the
-/// permission checked, and nothing is sent.
-fn kill_zero_control() -> SetUp {
-    repeated_operation("kill", |_| Ok(()), |(), me| operation::send_signal(me, 0))
 }
 
 fn repeated_operation<T: 'static>(
@@ -167,8 +155,7 @@ fn repeated_operation<T: 'static>(
             let me = nix::unistd::getpid().as_raw();
             let before = operation::handler_runs();
             let ticks = time_calls(name, n, clock, || once(&mut on, me))?;
-            check_handler_count(operation::handler_runs() - before, each * n)?;
-            Ok(ticks)
+            check_handler_count(operation::handler_runs() - before, each * n).map(|()| ticks)
         })
     })
 }

@@ -46,18 +46,15 @@
 //! lmbench's `bw_tcp`, `bw_unix` and `bw_pipe`; netperf's `TCP_STREAM` and `UDP_STREAM`; iperf3; sendfile(2),
 //! splice(2), and MSG_ZEROCOPY in the kernel's networking documentation.
 
-use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, Group, OwnTasks, Place, Rule, set_up};
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::kit::parallel::all_partners_stayed;
 use crate::kit::placement::Placement::{self, Cross, Same};
 use crate::kit::remote;
 use crate::kit::socket::flow::{Bounds, Control, Receiver};
 use crate::kit::socket::source::{FromFile, Sent, Source, Spliced, Written, ZeroCopy};
 use crate::kit::socket::{LOOPBACK, messages_per_iteration, size_text};
-use crate::kit::socket::{Transport, get_option, raw_descriptor, set_option, socket_error, verify_connected};
+use crate::kit::socket::{Transport, get_option, raw_descriptor, set_option, socket_error};
 use crate::platform::partner::{Class, Kind, Partner};
-use crate::record::{Axis, Curve, Headline};
 use libc::{SO_RCVBUF, SO_SNDBUF, SOL_SOCKET};
 use std::os::fd::OwnedFd;
 
@@ -77,10 +74,7 @@ pub const GROUP: Group = Group::new("socket_bandwidth", include_str!("socket_ban
         bandwidth_curve("socket_bandwidth/splice/", "splice"),
         bandwidth_curve("socket_bandwidth/zerocopy/", "zero copy"),
     ])
-    .headlines(&HEADLINES);
-
-const HEADLINES: [Headline; 1] =
-    [Headline::new(48, "tcp/128KiB", "TCP to another CPU").with_figure("bandwidth")];
+    .headlines(&[Headline::new(48, "tcp/128KiB", "TCP to another CPU").with_figure("bandwidth")]);
 
 /// A curve of bandwidth along the size of a message.
 const fn bandwidth_curve(prefix: &'static str, title: &'static str) -> Curve {
@@ -163,14 +157,10 @@ fn cases() -> Vec<Case> {
     for medium in [SendFile, Splice, Medium::ZeroCopy] {
         add(medium, &[&MIDDLE, &LARGE]);
     }
-    rows.push(Row { medium: Tcp, placement: Same, streams: 1, bytes: USUAL });
-    rows.extend([Cross, Same].map(|placement| Row {
-        medium: Autotuned,
-        placement,
-        streams: 1,
-        bytes: USUAL,
-    }));
-    rows.extend([2, 4, 8].map(|streams| Row { medium: Tcp, placement: Cross, streams, bytes: USUAL }));
+    let usual = |medium, placement, streams| Row { medium, placement, streams, bytes: USUAL };
+    rows.push(usual(Tcp, Same, 1));
+    rows.extend([Cross, Same].map(|placement| usual(Autotuned, placement, 1)));
+    rows.extend([2, 4, 8].map(|streams| usual(Tcp, Cross, streams)));
     rows.into_iter().map(row_case).chain(remote::bandwidth_cases()).collect()
 }
 
@@ -235,12 +225,8 @@ fn expected_cycles(row: &Row) -> (f64, f64, &'static str) {
 fn start_sender(row: Row, place: &Place) -> Result<StreamSender> {
     let all = (0..row.streams).map(|at| open_connection(&row, at, place)).collect::<Result<Vec<_>>>()?;
     let (connections, partners) = all.into_iter().unzip();
-    StreamSender::new(
-        row.medium.name(),
-        connections,
-        (messages_per_iteration(row.bytes), row.bytes),
-        partners,
-    )
+    let messages = (messages_per_iteration(row.bytes), row.bytes);
+    StreamSender::new(row.medium.name(), connections, messages, partners)
 }
 
 /// One connection with its receiver. Receivers take the other CPUs in turn.
@@ -294,18 +280,15 @@ fn fix_buffers(near: &OwnedFd, far: &OwnedFd) -> Result<String> {
 
 /// The end that sends and the end that receives.
 fn connected_ends(medium: Medium) -> Result<[OwnedFd; 2]> {
-    let transport = match medium {
-        Pipe => {
-            let (read, write) = nix::unistd::pipe().map_err(|e| socket_error("pipe2", e.into()))?;
-            return Ok([write, read]);
-        }
-        Udp => Transport::Udp,
-        UnixStream => Transport::UnixStream,
-        _ => Transport::Tcp,
-    };
-    let ends = transport.connected_pair()?;
-    verify_connected(transport, &ends)?;
-    Ok(ends)
+    match medium {
+        Pipe => match nix::unistd::pipe() {
+            Ok((read, write)) => Ok([write, read]),
+            Err(errno) => Err(socket_error("pipe2", errno.into())),
+        },
+        Udp => Transport::Udp.connected_pair(),
+        UnixStream => Transport::UnixStream.connected_pair(),
+        _ => Transport::Tcp.connected_pair(),
+    }
 }
 
 #[cfg(test)]

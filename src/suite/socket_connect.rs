@@ -37,12 +37,10 @@
 //! CSE 221 project report (9.5 µs from connect to accept, 7.7 µs for the server's close, over loopback); lmbench's
 //! `lat_connect`; netperf's `TCP_CC`; RFC 793 and RFC 7323; tcp(7), socket(7), ip(7).
 
-use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, Group, Need, Rule, set_up};
+use crate::kit::contract::*;
 use crate::kit::remote;
 use crate::kit::socket::LOOPBACK;
 use crate::kit::socket::connection::{Family, max_backlog};
-use crate::record::Headline;
 use Ending::{ClientFirst, Reset, ServerFirst};
 use Part::{Accept, Connect, OneEnd, SetUpBoth, TearDown};
 
@@ -50,13 +48,10 @@ mod connection_part;
 
 use connection_part::{SinglePart, whole_connections};
 
-pub const GROUP: Group =
-    Group::new("socket_connect", include_str!("socket_connect.rs"), cases).headlines(&HEADLINES);
-
-const HEADLINES: [Headline; 2] = [
+pub const GROUP: Group = Group::new("socket_connect", include_str!("socket_connect.rs"), cases).headlines(&[
     Headline::new(50, "set-up/tcp", "TCP connection set up"),
     Headline::new(51, "tear-down/tcp-one-end", "TCP connection closed, one end"),
-];
+]);
 
 /// The timed part of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -48,10 +48,7 @@
 //! CSE 221 project report (4.05 µs by TCP over loopback with 56 bytes, where `ping` took 23 µs); lmbench's `lat_tcp`,
 //! `lat_udp` and `lat_unix`; RFC 1071; tcp(7), udp(7), unix(7), icmp(7), io_uring(7).
 
-use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, Group, Need, Place, Rule, SetUp, Subject, set_up};
-use crate::clock::Delta;
-use crate::error::Result;
+use crate::kit::contract::*;
 use crate::kit::parallel::all_partners_stayed;
 use crate::kit::placement::Placement::{self, Awake, Cross, Same};
 use crate::kit::remote;
@@ -61,10 +58,8 @@ use crate::kit::socket::dialogue::Echo;
 use crate::kit::socket::dialogue::Timed;
 use crate::kit::socket::endpoint::{Blocking, Endpoint, Epoll, Spinning};
 use crate::kit::socket::io_ring::{self, IoRing};
-use crate::kit::socket::verify_connected;
 use crate::kit::socket::{LOOPBACK, size_text};
 use crate::platform::partner::{Class, Kind, Partner};
-use crate::record::{Axis, Curve, Headline};
 use std::os::fd::OwnedFd;
 
 pub mod conversation;
@@ -82,15 +77,12 @@ pub const GROUP: Group = Group::new("socket_round_trip", include_str!("socket_ro
         by_message_curve("socket_round_trip/unix-stream-same-cpu/", "unix stream, one CPU"),
         by_message_curve("socket_round_trip/tcp-peer/", "TCP to a peer"),
     ])
-    .headlines(&HEADLINES);
+    .headlines(&[Headline::new(46, "tcp-same-cpu/56B", "TCP round trip, 56 bytes").as_answer()]);
 
 /// A curve of round trips along the size of the message.
 const fn by_message_curve(prefix: &'static str, title: &'static str) -> Curve {
     Curve::new(prefix, title, Axis::Bytes("size of the message")).with_chart("round trip")
 }
-
-const HEADLINES: [Headline; 1] =
-    [Headline::new(46, "tcp-same-cpu/56B", "TCP round trip, 56 bytes").as_answer()];
 
 /// How both ends wait for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,7 +161,7 @@ fn cases() -> Vec<Case> {
     }
     let mut cases: Vec<_> = rows.into_iter().map(row_case).collect();
     cases.extend(http::http_cases());
-    cases.extend(many::many_cases());
+    cases.extend([many::many_case::<10>(false), many::many_case::<100>(true)]);
     cases.extend(operation_batch::batch_cases());
     cases.push(conversation::one_process_case(PING));
     cases.push(conversation::icmp_echo_case(PING));
@@ -290,9 +282,7 @@ type Make<E> = fn(OwnedFd) -> Result<E>;
 
 /// A conversation with a partner on this machine.
 fn local_conversation<E: Endpoint>(row: Row, make: Make<E>, place: &Place) -> Result<Box<dyn Subject>> {
-    let ends = row.transport.connected_pair()?;
-    verify_connected(row.transport, &ends)?;
-    let [near, far] = ends;
+    let [near, far] = row.transport.connected_pair()?;
     let mut echo = Echo::new(make(far)?, row.bytes);
     let at = (row.placement.partner_cpu(place)?, Class::Ordinary);
     let mut partners = vec![Partner::start(Kind::Process, at, move || echo.answer_message(), || ())?];
@@ -306,7 +296,7 @@ fn transfer_control(row: Row) -> SetUp {
     set_up(move |_| match row.waiting {
         Block => conversation::single_process_control(row.transport, Blocking::new, row.bytes),
         Poll => conversation::single_process_control(row.transport, Epoll::new, row.bytes),
-        Spin => Err(crate::error::Error::Disproved("two ends that poll have no control".into())),
+        Spin => Err(Error::Disproved("two ends that poll have no control".into())),
         IoUring => conversation::single_process_control(row.transport, IoRing::new, row.bytes),
     })
 }
@@ -318,15 +308,13 @@ fn are_few_sleeps(slept: u64, iterations: u64) -> bool {
 }
 
 /// The claim that neither end slept.
-fn claim_neither_slept(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+fn claim_neither_slept(delta: &Delta, iterations: u64) -> Judged {
     let stayed = all_partners_stayed(delta, iterations)?;
     let own = delta.counted.voluntary_switches;
     let partner = delta.partners.map_or(0, |partners| partners.fewest_voluntary);
     let seen = format!("the measuring end slept {own} times and its partner {partner} times in {iterations}");
-    match are_few_sleeps(own.max(partner), iterations) {
-        true => Ok(format!("{seen}; {stayed}")),
-        false => Err(format!("{seen}: that was no polling")),
-    }
+    ensure(are_few_sleeps(own.max(partner), iterations), || format!("{seen}: that was no polling"))
+        .map(|()| format!("{seen}; {stayed}"))
 }
 
 #[cfg(test)]

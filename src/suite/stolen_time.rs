@@ -28,10 +28,8 @@
 //! # Source
 //! rt-tests' `oslat` and `hwlatdetect`; the kernel's `Documentation/trace/osnoise-tracer.rst`; proc_interrupts(5).
 
-use crate::case::need::{FULL_SCALE, PINNED, VDSO_CLOCK};
-use crate::case::{Case, Claim, Found, Group, Place, Report, SetUp, Subject, set_up};
-use crate::clock::{Clock, Ticks, USER_HZ};
-use crate::error::{Error, Result};
+use crate::clock::USER_HZ;
+use crate::kit::contract::*;
 use crate::kit::placement::Placement;
 use crate::kit::scheduling_policy::{PRIORITY, REAL_TIME};
 use crate::platform::partner::{Class, Partner, start_spinner};
@@ -277,15 +275,12 @@ impl Spinning {
         let grown =
             |before: Option<u64>, after: Option<u64>| Some(after?.checked_sub(before?)? as f64 / seconds);
         let interrupts = grown(self.start.interrupts, now.interrupts);
+        let stolen = grown(self.start.hypervisor_ticks, now.hypervisor_ticks);
         let figures = [
             ("interrupts", "/s", interrupts),
             ("softirqs", "/s", grown(self.start.softirqs, now.softirqs)),
             ("unexplained", "/s", interrupts.map(|count| (gaps - count).max(0.0))),
-            (
-                "hypervisor",
-                "",
-                grown(self.start.hypervisor_ticks, now.hypervisor_ticks).map(|ticks| ticks / USER_HZ),
-            ),
+            ("hypervisor", "", stolen.map(|ticks| ticks / USER_HZ)),
         ];
         figures
             .into_iter()
@@ -297,7 +292,6 @@ impl Spinning {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::Scale;
     use crate::kit::runnable::test_place;
     use crate::platform::cpu;
 

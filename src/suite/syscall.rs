@@ -41,33 +41,25 @@ mod first_call;
 mod operation;
 mod operation_calls;
 
-use crate::case::need::{VDSO_CLOCK, VDSO_TIME};
-use crate::case::{Case, Claim, Group, Need, Place, Scale, set_up};
-use crate::clock::{Clock, Counts};
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::kit::kernel_call::{
-    self, GRANTED, check_answers, check_granted, no_call_control, raw_case, time_calls,
+    self, GRANTED, c_path, check_answers, check_granted, no_call_control, raw_case, time_calls,
 };
 use crate::kit::operation_table::table_cases;
 use crate::platform::arch::Answers;
 use crate::platform::syscall::{self, RawCall, Status};
 use crate::platform::time;
-use crate::record::Headline;
 use operation::Displacer;
 use std::ffi::CString;
 use std::fs::File;
 use std::hint::black_box;
 use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
 
-pub const GROUP: Group =
-    Group::new("syscall", include_str!("syscall.rs"), cases).version(2).headlines(&HEADLINES);
-
-const HEADLINES: [Headline; 3] = [
+pub const GROUP: Group = Group::new("syscall", include_str!("syscall.rs"), cases).version(2).headlines(&[
     Headline::new(12, "getppid", "a system call (getppid)").as_answer(),
     Headline::new(13, "fstat", "fstat of an open file"),
     Headline::new(14, "clock-gettime-vdso", "the time, without a system call"),
-];
+]);
 
 fn cases() -> Vec<Case> {
     let mut cases = plain_call_cases();
@@ -199,11 +191,8 @@ fn cold_case(name: &'static str, title: &'static str, once: impl Fn() -> i64 + C
             )
         })
     });
-    Case::new(name, title, single).need(Need::new(check_displaceable)).one_by_one().predict(
-        1500.0,
-        1500.0,
-        "some ten lines of code and data from memory, translations walked",
-    )
+    let case = Case::new(name, title, single).need(Need::new(check_displaceable)).one_by_one();
+    case.predict(1500.0, 1500.0, "some ten lines of code and data from memory, translations walked")
 }
 
 /// Some sandboxes forbid executing memory that was written before.
@@ -219,9 +208,7 @@ fn scratch_file(place: &Place) -> Result<File> {
 
 fn scratch_path(place: &Place) -> Result<CString> {
     scratch_file(place)?;
-    let path = place.scratch.join("file");
-    CString::new(path.as_os_str().as_bytes())
-        .map_err(|_| Error::Usage(format!("{}: a path holds a zero byte", path.display())))
+    c_path(&place.scratch.join("file"))
 }
 
 fn open_device(path: &str) -> Result<File> {

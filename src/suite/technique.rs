@@ -37,10 +37,7 @@
 //! # Source
 //! E. Kraemer, *Measurement Techniques* (slides 34 to 71): monitor artifact, programmable timers, interface registers.
 
-use crate::case::need::{PINNED, TWO_CPUS};
-use crate::case::{Case, Claim, Found, Group, OwnTasks, Report, Rule, Subject, set_up};
-use crate::clock::{Clock, Ticks};
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::kit::parallel::all_partners_stayed;
 use crate::kit::placement::Placement;
 use crate::platform::ptrace::{Stepped, Stepper};
@@ -162,12 +159,10 @@ fn time_samples(sampler: &Sampler, n: u64, clock: &Clock) -> Result<Ticks> {
     let after = sampler.samples();
     let seen = after.in_state[STATE as usize] - before.in_state[STATE as usize];
     let there = after.in_range - before.in_range;
-    match (seen, there) == (n, n) {
-        true => Ok(ticks),
-        false => {
-            Err(Error::Contradicted(format!("of {n} looks {seen} found the state and {there} an address")))
-        }
-    }
+    ensure((seen, there) == (n, n), || {
+        Error::Contradicted(format!("of {n} looks {seen} found the state and {there} an address"))
+    })
+    .map(|()| ticks)
 }
 
 /// Events that the measuring thread sends and an observer on another CPU counts.

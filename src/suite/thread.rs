@@ -33,22 +33,21 @@
 
 mod operation;
 
-use crate::case::{Case, Claim, Group, Need, OwnTasks, Place, set_up};
-use crate::clock::Clock;
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::kit::kernel_call::{check_granted, time_until_refused};
 use crate::kit::scheduling_policy::Batch;
 use crate::kit::start_order::{Order, Repeats, tasks_were_created};
 use crate::kit::task;
 use crate::kit::watchdog::{PERIOD, Watchdog};
 use crate::platform::cpu;
-use crate::record::Headline;
 use operation::{Arriving, Attributes, Bare, Pool, Usage};
 
-pub const GROUP: Group = Group::new("thread", include_str!("thread.rs"), cases).headlines(&HEADLINES);
-
-const HEADLINES: [Headline; 1] =
-    [Headline::new(24, "same-cpu/join-8MiB", "a thread created and joined").as_answer()];
+pub const GROUP: Group = Group::new("thread", include_str!("thread.rs"), cases).headlines(&[Headline::new(
+    24,
+    "same-cpu/join-8MiB",
+    "a thread created and joined",
+)
+.as_answer()]);
 
 /// Sizes of the stacks: as in the id, and in bytes.
 const STACKS: [(&str, usize); 3] = [("64KiB", 64 << 10), ("8MiB", 8 << 20), ("64MiB", 64 << 20)];
@@ -105,18 +104,14 @@ fn created_only_case((size, stack): (&str, usize)) -> Case {
                     repeats.judge_creation("pthread_create", &order)
                 },
             )?;
-            check_none_left(threads)?;
-            Ok(ticks)
+            check_none_left(threads).map(|()| ticks)
         })
     });
-    with_thread_claims(Case::new(
-        format!("same-cpu/create-{size}"),
-        format!("pthread_create alone, a stack of {size}"),
-        creations,
-    ))
-    .claim(Claim::Checked("no thread that began before pthread_create had returned was counted"))
-    .claim(Claim::Linear)
-    .predict(1e3, 12e3, "a task allocated and made ready; it has yet to run")
+    let title = format!("pthread_create alone, a stack of {size}");
+    with_thread_claims(Case::new(format!("same-cpu/create-{size}"), title, creations))
+        .claim(Claim::Checked("no thread that began before pthread_create had returned was counted"))
+        .claim(Claim::Linear)
+        .predict(1e3, 12e3, "a task allocated and made ready; it has yet to run")
 }
 
 /// A case of whole lives: `once` creates a thread, waits for its end and returns 0 or a negative error number.
@@ -132,8 +127,7 @@ fn thread_life_case<T: 'static>(
         Ok(move |n: u64, clock: &Clock| {
             let (ticks, answer) = time_until_refused(n, clock, || once(&mut on));
             task::check_created("the life of a thread", answer)?;
-            check_none_left(threads)?;
-            Ok(ticks)
+            check_none_left(threads).map(|()| ticks)
         })
     });
     with_thread_claims(Case::new(name, title, lives))
@@ -228,16 +222,11 @@ fn hand_off_case(placement: &str, words: &str, place_of: fn() -> Result<usize>) 
                 return Err(Error::Disturbed(format!("the pool's thread: {sentence}")));
             }
             check_granted("a hand-off by futex", answer)?;
-            check_pool_switched(n, cpu, before, pool.read_usage())?;
-            Ok(ticks)
+            check_pool_switched(n, cpu, before, pool.read_usage()).map(|()| ticks)
         })
     });
-    Case::new(
-        format!("{placement}/hand-off"),
-        format!("hand-off to a sleeping thread and back, {words}"),
-        hand_offs,
-    )
-    .claim(Claim::Checked(
+    let title = format!("hand-off to a sleeping thread and back, {words}");
+    Case::new(format!("{placement}/hand-off"), title, hand_offs).claim(Claim::Checked(
         "the pool's thread ran where it was pinned, and was switched away from between the hand-offs",
     ))
 }
@@ -257,12 +246,12 @@ fn check_pool_switched(hand_offs: u64, cpu: usize, before: Usage, after: Usage) 
         )));
     }
     let switches = after.switches - before.switches;
-    if 2 * (switches + AWAKE) < hand_offs {
-        return Err(Error::Disturbed(format!(
-            "the pool's thread was switched away from {switches} times in {hand_offs} hand-offs: it had been awake"
-        )));
+    if 2 * (switches + AWAKE) >= hand_offs {
+        return Ok(());
     }
-    Ok(())
+    Err(Error::Disturbed(format!(
+        "the pool's thread was switched away from {switches} times in {hand_offs} hand-offs: it had been awake"
+    )))
 }
 
 #[cfg(test)]

@@ -36,10 +36,8 @@
 //! perf bench `breakpoint`, `uprobe`, `sched seccomp-notify`; the kernel's selftests of bpf; seccomp(2), ptrace(2),
 //! perf_event_open(2), landlock(7), bpf(2).
 
-use crate::case::{Case, Group, OwnTasks, Place, Subject};
-use crate::clock::{Clock, Ticks};
-use crate::error::{Error, Result};
-use crate::kit::kernel_call::{check_answers, check_granted};
+use crate::kit::contract::*;
+use crate::kit::kernel_call::{c_path, check_answers, check_granted};
 use crate::kit::operation_table::{
     Omit, Proof, Row, batches_in_child, entered, is_true, operation_rows, repeated, table_cases,
 };
@@ -50,25 +48,19 @@ use crate::platform::perf_event::probe::{GETPPID, Probe};
 use crate::platform::seccomp::{self, FIRST_ARGUMENT, MARK, NUMBER};
 use crate::platform::shared::Words;
 use crate::platform::syscall::{self, RawCall};
-use crate::record::{Axis, Curve};
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{Pid, getppid};
-use std::ffi::CString;
 use std::hint::black_box;
-use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::mpsc::channel;
 
+#[rustfmt::skip]
 pub const GROUP: Group = Group::new("tracing", include_str!("tracing.rs"), cases).curves(&[
-    Curve::new(
-        "tracing/seccomp/",
-        "filter that looks at arguments",
-        Axis::Count("instructions of the filter"),
-    )
-    .with_chart("a call by length of the filter"),
+    Curve::new("tracing/seccomp/", "filter that looks at arguments", Axis::Count("instructions of the filter"))
+        .with_chart("a call by length of the filter"),
     Curve::new("tracing/landlock-open/", "open and close", Axis::Count("layers of Landlock")),
 ]);
 
@@ -173,11 +165,9 @@ fn stop(n: u64, omit: Omit, clock: &Clock) -> Result<Ticks> {
         }
     })?;
     let refused = |e| Error::from_case_errno("ptrace", e);
-    if !matches!(waitpid(traced.pid(), None).map_err(refused)?, WaitStatus::Stopped(..)) {
-        return Err(Error::Missing(
-            "no process may be traced here (kernel.yama.ptrace_scope, a sandbox)".into(),
-        ));
-    }
+    ensure(matches!(waitpid(traced.pid(), None).map_err(refused)?, WaitStatus::Stopped(..)), || {
+        Error::Missing("no process may be traced here (kernel.yama.ptrace_scope, a sandbox)".into())
+    })?;
     let mut last = Ok(WaitStatus::StillAlive);
     let ticks = clock.time(|| {
         for _ in 0..n * u64::from(omit == Omit::Nothing) {
@@ -187,11 +177,9 @@ fn stop(n: u64, omit: Omit, clock: &Clock) -> Result<Ticks> {
     last.map_err(refused)?;
     let seen = u64::from(calls[0].value.load(SeqCst));
     // The call of the last stop is not counted yet, and a library may have ended another one first.
-    if seen.abs_diff(n / 2) > 2 {
-        return Err(Error::Contradicted(format!(
-            "a process made {seen} calls in {n} stops, of which each call is two"
-        )));
-    }
+    ensure(seen.abs_diff(n / 2) <= 2, || {
+        Error::Contradicted(format!("a process made {seen} calls in {n} stops, of which each call is two"))
+    })?;
     Ok(ticks)
 }
 
@@ -199,8 +187,7 @@ fn stop(n: u64, omit: Omit, clock: &Clock) -> Result<Ticks> {
 fn open_restricted(place: &Place, layers: usize, omit: Omit) -> Result<Box<dyn Subject>> {
     let (directory, path) = (place.scratch.clone(), place.scratch.join("landlock"));
     std::fs::write(&path, [1]).map_err(|e| Error::file(&path, "writing", e))?;
-    let path = CString::new(path.as_os_str().as_bytes())
-        .map_err(|_| Error::Usage(format!("{}: a path holds a zero byte", path.display())))?;
+    let path = c_path(&path)?;
     batches_in_child(move |n, clock| {
         for _ in 0..layers * usize::from(omit == Omit::Nothing) {
             landlock::restrict_reading_to(&directory)?;
@@ -264,11 +251,9 @@ fn probed() {
 /// Times what hits a probe, and asks the probe how often it did.
 fn hits(probe: Probe, omit: Omit, hit: impl Fn() + 'static) -> Result<Box<dyn Subject>> {
     hit();
-    if probe.count()? != 1 {
-        return Err(Error::Missing(
-            "the event can be set and does not count: an emulator or hypervisor ignores it".into(),
-        ));
-    }
+    ensure(probe.count()? == 1, || {
+        Error::Missing("the event can be set and does not count: an emulator or hypervisor ignores it".into())
+    })?;
     Ok(Box::new(move |n: u64, clock: &Clock| {
         let before = probe.count()?;
         let ticks = clock.time(|| (0..n * u64::from(omit == Omit::Nothing)).for_each(|_| hit()));
@@ -278,10 +263,9 @@ fn hits(probe: Probe, omit: Omit, hit: impl Fn() + 'static) -> Result<Box<dyn Su
 
 fn check_count(seen: u64, wanted: u64) -> Result<()> {
     if seen == wanted {
-        Ok(())
-    } else {
-        Err(Error::Contradicted(format!("{seen} events were counted in {wanted} iterations")))
+        return Ok(());
     }
+    Err(Error::Contradicted(format!("{seen} events were counted in {wanted} iterations")))
 }
 
 fn toggle(probe: Probe) -> Result<Box<dyn Subject>> {
@@ -289,7 +273,7 @@ fn toggle(probe: Probe) -> Result<Box<dyn Subject>> {
 }
 
 /// Runs of the program that one system call asks for.
-fn count_runs(_: &crate::case::Place, omit: Omit) -> Result<Box<dyn Subject>> {
+fn count_runs(_: &Place, omit: Omit) -> Result<Box<dyn Subject>> {
     let program = Counter::load()?;
     let refused = |e| match e {
         Errno::EINTR => Error::Disturbed("a signal ended the runs of the program".into()),

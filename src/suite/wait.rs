@@ -27,17 +27,14 @@
 
 mod operation_poll;
 
-use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, Fit, Group, set_up};
-use crate::clock::Clock;
-use crate::error::Result;
+use crate::kit::contract::*;
 use crate::kit::kernel_call::{check_answers, no_call_control};
 use crate::platform::arch::Answers;
-use crate::record::Headline;
-use operation_poll::{Descriptors, Kind};
-use operation_poll::{Polled, Question, Registered, Selected};
+use crate::platform::syscall::{EPOLL_WAIT, POLL, SELECT};
+use operation_poll::{Descriptors, Kind, Polled, Question, Registered, Selected};
 use std::os::fd::OwnedFd;
 
+#[rustfmt::skip]
 pub const GROUP: Group = Group::new("wait", include_str!("wait.rs"), cases)
     .version(2)
     .fits(&[
@@ -52,14 +49,9 @@ pub const GROUP: Group = Group::new("wait", include_str!("wait.rs"), cases)
         Fit { step: "a further pipe in epoll_wait", prefix: "wait/epoll-pipe/" },
         Fit { step: "a further pipe in epoll_wait, the last ready", prefix: "wait/epoll-pipe-last/" },
         Fit { step: "a further TCP connection in epoll_wait", prefix: "wait/epoll-tcp/" },
-        Fit {
-            step: "a further TCP connection in epoll_wait, the last ready",
-            prefix: "wait/epoll-tcp-last/",
-        },
+        Fit { step: "a further TCP connection in epoll_wait, the last ready", prefix: "wait/epoll-tcp-last/" },
     ])
-    .headlines(&HEADLINES);
-
-const HEADLINES: [Headline; 1] = [Headline::new(125, "epoll-pipe/100", "epoll, 1 of 100 ready")];
+    .headlines(&[Headline::new(125, "epoll-pipe/100", "epoll, 1 of 100 ready")]);
 
 /// Numbers of descriptors.
 const COUNTS: [usize; 3] = [10, 100, 500];
@@ -109,24 +101,25 @@ fn cases() -> Vec<Case> {
         let (each, why) = of.cost_per_descriptor();
         cases.extend(COUNTS.map(|count| {
             let case = question_case("poll", of, count, |open| Ok(Polled::new(open)))
-                .claim(Claim::Enters(vec![operation_poll::POLL]));
+                .claim(Claim::Enters(vec![POLL]));
             rarely(of, case.predict(100.0, 150.0 + (each + 10.0) * count as f64, why))
         }));
     }
     for of in asked() {
         let (each, why) = of.cost_per_descriptor();
         cases.extend(COUNTS.map(|count| {
-            let case = question_case("select", of, count, Selected::new)
-                .claim(Claim::Enters(vec![operation_poll::SELECT]));
+            let case = question_case("select", of, count, Selected::new).claim(Claim::Enters(vec![SELECT]));
             rarely(of, case.predict(100.0, 200.0 + each * count as f64, why))
         }));
     }
     for of in WATCHED.into_iter().filter(|of| of.kind != Kind::File) {
         let found = if of.last { 200.0 } else { 0.0 };
         cases.extend(COUNTS.map(|count| {
-            question_case("epoll", of, count, Registered::new)
-                .claim(Claim::Enters(vec![operation_poll::EPOLL]))
-                .predict(100.0, 100.0 + found, "a list of what is ready is looked at, whatever is registered")
+            question_case("epoll", of, count, Registered::new).claim(Claim::Enters(vec![EPOLL_WAIT])).predict(
+                100.0,
+                100.0 + found,
+                "a list of what is ready is looked at, whatever is registered",
+            )
         }));
     }
     cases
@@ -151,8 +144,7 @@ fn question_case<Q: Question + 'static>(
             let _alive = &open;
             let mut seen = Answers::default();
             let ticks = clock.time(|| seen = question.ask_repeatedly(n));
-            check_answers(call, &(ready..=ready), seen)?;
-            Ok(ticks)
+            check_answers(call, &(ready..=ready), seen).map(|()| ticks)
         })
     });
     let title = format!("{call} over {count} {}", of.title);

@@ -45,10 +45,7 @@ pub mod every_cpu;
 pub mod load;
 pub mod request;
 
-use crate::case::need::PINNED;
-use crate::case::{Case, Claim, Group, Need, Place, Report, Subject, set_up};
-use crate::clock::{Clock, Delta, Ticks};
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::kit::kernel_call::check_granted;
 use crate::kit::placement::Placement;
 use crate::kit::scheduling_policy::{PRIORITY, REAL_TIME};
@@ -57,14 +54,11 @@ use crate::platform::sleep::{
     EpollTimeout, FutexTimeout, Nanosleep, RealTime, ShallowIdle, Sleep, TimerDescriptor,
 };
 use crate::platform::time::clock_gettime_ns;
-use crate::record::Headline;
 use std::time::Duration;
 
-pub const GROUP: Group =
-    Group::new("wake_up", include_str!("wake_up.rs"), cases).headlines(&HEADLINES).curves(&[load::CURVE]);
-
-const HEADLINES: [Headline; 1] =
-    [Headline::new(110, "futex/idle", "a sleeper woken on an idle CPU").as_answer()];
+pub const GROUP: Group = Group::new("wake_up", include_str!("wake_up.rs"), cases)
+    .headlines(&[Headline::new(110, "futex/idle", "a sleeper woken on an idle CPU").as_answer()])
+    .curves(&[load::CURVE]);
 
 /// The sleep.
 const SLEEP: Duration = Duration::from_micros(250);
@@ -110,9 +104,9 @@ fn cases() -> Vec<Case> {
     for (name, make) in [("timerfd", timerfd), ("futex", futex), ("epoll", epoll)] {
         cases.extend([IDLE, HOG].map(|setting| setting_case(name, make, setting)));
     }
-    cases.extend(every_cpu::every_cpu_cases());
+    cases.extend([IDLE, SHALLOW].map(every_cpu::every_cpu_case));
     cases.extend(request::request_cases());
-    cases.extend(load::load_cases());
+    cases.extend(load::LOADS.map(load::load_case));
     cases
 }
 
@@ -170,13 +164,8 @@ impl Sleeper {
 impl Subject for Sleeper {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         let ticks = |ns: u64| Ticks((ns as f64 * clock.hz() / 1e9) as u64);
-        let mut sum = Ticks(0);
-        for _ in 0..iterations {
-            // Computed, and not timed by a bracket: it begins at a deadline, where no code runs.
-            let late = self.lateness_ns()?;
-            sum += clock.record_bracket(ticks(late));
-        }
-        Ok(sum)
+        // Computed, and not timed by a bracket: it begins at a deadline, where no code runs.
+        (0..iterations).map(|_| Ok(clock.record_bracket(ticks(self.lateness_ns()?)))).sum()
     }
 
     fn report(&self) -> Report {
@@ -187,12 +176,10 @@ impl Subject for Sleeper {
 /// The claim that it slept. A task that is delayed between reading the clock and the call finds that the deadline has
 /// passed: it is late without a sleep. That is rare, and the work of a host or of a stranger: such a case is measured
 /// again.
-fn claim_slept(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+fn claim_slept(delta: &Delta, iterations: u64) -> Judged {
     let switches = delta.counted.voluntary_switches;
-    if switches + (iterations / 10).max(1) < iterations {
-        return Err(format!(
-            "it slept {switches} times in {iterations} iterations: the time had passed already"
-        ));
-    }
+    ensure(switches + (iterations / 10).max(1) >= iterations, || {
+        format!("it slept {switches} times in {iterations} iterations: the time had passed already")
+    })?;
     Ok(format!("it slept {switches} times in {iterations} iterations"))
 }

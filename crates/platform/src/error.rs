@@ -136,6 +136,15 @@ fn remedy(cause: &std::io::Error) -> &'static str {
     broken_device_remedy(cause).or_else(|| find_remedy(cause, &LIMITS)).unwrap_or_default()
 }
 
+/// An error unless a condition holds.
+///
+/// # Errors
+/// What `otherwise` makes.
+#[inline]
+pub fn ensure<E>(holds: bool, otherwise: impl FnOnce() -> E) -> std::result::Result<(), E> {
+    if holds { Ok(()) } else { Err(otherwise()) }
+}
+
 impl Error {
     /// The cause, which decides the exit code. A file that does not exist is a usage error: its name was given.
     pub fn kind(&self) -> Kind {

@@ -53,22 +53,34 @@ impl Default for Status {
     }
 }
 
-/// The calls of [`RawCall::stat`] and [`repeat_open_close`]: AArch64 has only those relative to a directory.
+/// Calls that AArch64 has only in a newer form: relative to a directory, or with a signal mask.
 #[cfg(target_arch = "x86_64")]
-mod path {
+mod named {
     /// Name and number of the call of [`super::RawCall::stat`].
     pub const STAT: (&str, i64) = ("stat", libc::SYS_stat);
     /// Name and number of the call that opens in [`super::repeat_open_close`].
     pub const OPEN: (&str, i64) = ("open", libc::SYS_open);
+    /// Name and number of the call that asks a list of descriptors.
+    pub const POLL: (&str, i64) = ("poll", libc::SYS_poll);
+    /// Name and number of the call that asks a set of descriptors.
+    pub const SELECT: (&str, i64) = ("select", libc::SYS_select);
+    /// Name and number of the call that asks an epoll.
+    pub const EPOLL_WAIT: (&str, i64) = ("epoll_wait", libc::SYS_epoll_wait);
 }
 #[cfg(not(target_arch = "x86_64"))]
-mod path {
+mod named {
     /// Name and number of the call of [`super::RawCall::stat`].
     pub const STAT: (&str, i64) = ("newfstatat", libc::SYS_newfstatat);
     /// Name and number of the call that opens in [`super::repeat_open_close`].
     pub const OPEN: (&str, i64) = ("openat", libc::SYS_openat);
+    /// Name and number of the call that asks a list of descriptors.
+    pub const POLL: (&str, i64) = ("ppoll", libc::SYS_ppoll);
+    /// Name and number of the call that asks a set of descriptors.
+    pub const SELECT: (&str, i64) = ("pselect6", libc::SYS_pselect6);
+    /// Name and number of the call that asks an epoll.
+    pub const EPOLL_WAIT: (&str, i64) = ("epoll_pwait", libc::SYS_epoll_pwait);
 }
-pub use path::{OPEN, STAT};
+pub use named::{EPOLL_WAIT, OPEN, POLL, SELECT, STAT};
 
 /// A call with its arguments, to be repeated as it is. It borrows what the kernel reads and writes.
 pub struct RawCall<'a> {

@@ -1,5 +1,4 @@
 use super::*;
-use crate::case::Scale;
 use crate::kit::runnable::test_place;
 use std::path::Path;
 
@@ -82,7 +81,7 @@ fn a_block_that_no_device_was_charged_with_is_noticed() {
         (delta.counted.device_read, delta.counted.device_written) = (bytes, bytes);
         delta
     };
-    for judge in [judge_read::<4_096>, judge_written::<4_096>] {
+    for judge in [judge_moved::<false, 4_096>, judge_moved::<true, 4_096>] {
         assert!(judge(&counted(Some(40_960)), 10).is_ok());
         assert!(judge(&counted(Some(40_959)), 10).is_err(), "nine in ten, or half of each");
         assert!(judge(&counted(None), 10).is_err(), "a kernel that does not tell");

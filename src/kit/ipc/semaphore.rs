@@ -13,7 +13,7 @@
 #![allow(unsafe_code)]
 
 use super::{Channel, ChannelPair};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, ensure};
 #[cfg(not(any(target_arch = "powerpc64", target_arch = "s390x")))]
 use crate::platform::arch::syscall4;
 #[cfg(any(target_arch = "powerpc64", target_arch = "s390x"))]
@@ -91,9 +91,7 @@ impl Set {
                 break;
             }
         }
-        if answer < 0 {
-            return Err(Error::from_last_errno("semget (/proc/sys/kernel/sem)"));
-        }
+        ensure(answer >= 0, || Error::from_last_errno("semget (/proc/sys/kernel/sem)"))?;
         // Until it is changed once, it belongs to no process.
         // SAFETY: OWN-SET. The value is passed in a register, as `union semun` is.
         unsafe { libc::semctl(answer, 0, libc::SETVAL, 0) };
@@ -156,10 +154,8 @@ impl PosixSemaphore {
         // SAFETY: PLACED: plain bytes, for which zero is valid; `sem_init` follows.
         let semaphore = Self(Box::new(UnsafeCell::new(unsafe { std::mem::zeroed() })));
         // SAFETY: PLACED.
-        match unsafe { libc::sem_init(semaphore.0.get(), 0, value) } {
-            0 => Ok(semaphore),
-            _ => Err(Error::from_last_errno("sem_init")),
-        }
+        let refused = unsafe { libc::sem_init(semaphore.0.get(), 0, value) };
+        ensure(refused == 0, || Error::from_last_errno("sem_init")).map(|()| semaphore)
     }
 
     /// A semaphore without a token for each direction.

@@ -77,6 +77,11 @@ impl Condition {
     pub fn pair(_: &Path) -> ChannelPair<Self> {
         Ok(Default::default())
     }
+
+    /// One that holds a message: as a lock, it is free.
+    pub fn full() -> Self {
+        Self { full: Mutex::new(true), ..Self::default() }
+    }
 }
 
 impl Channel for Condition {

@@ -4,9 +4,7 @@
 //! Every function that makes a subject: the peer does not answer, or refuses the service.
 
 use super::RoundTrip;
-use crate::case::{Report, Subject};
-use crate::clock::{Clock, Counts, Ticks};
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::kit::kernel_call::time_until_refused;
 use crate::kit::placement::{NOT_THE_MESSAGE, partner_time_limit};
 use crate::kit::socket::Transport;
@@ -37,6 +35,9 @@ fn named_peer() -> std::result::Result<Given, String> {
     })
 }
 
+/// What a call answers, or its negative error number.
+type Answered<T> = std::result::Result<T, i64>;
+
 /// A connection to a peer that serves one thing, and what the peer had counted when it was last asked.
 struct Session {
     client: Client,
@@ -57,11 +58,7 @@ impl Session {
     }
 
     /// Runs `f`, which waits for the peer in each of `iterations`. An answer of the kernel that is an error ends the case.
-    fn within_limit<T>(
-        &mut self,
-        iterations: u64,
-        f: impl FnOnce() -> std::result::Result<T, i64>,
-    ) -> Result<T> {
+    fn within_limit<T>(&mut self, iterations: u64, f: impl FnOnce() -> Answered<T>) -> Result<T> {
         let ended = self.alarm.run_with_limit(partner_time_limit(iterations), f);
         ended.map_err(|answer| explain_refusal(&mut self.client, answer, iterations))
     }
@@ -88,11 +85,8 @@ impl Session {
     /// The way to the peer, also in words.
     fn report(&self) -> Report {
         let wire = self.client.wire().clone();
-        Report {
-            evidence: wire.describe_route().into_iter().collect(),
-            wire: Some(wire),
-            ..Report::default()
-        }
+        let evidence = wire.describe_route().into_iter().collect();
+        Report { evidence, wire: Some(wire), ..Report::default() }
     }
 }
 
@@ -128,7 +122,7 @@ fn explain_refusal(client: &mut Client, answer: i64, iterations: u64) -> Error {
 }
 
 /// 0, or the negative error number of a call as an error.
-fn unrefused(answer: i64) -> std::result::Result<(), i64> {
+fn unrefused(answer: i64) -> Answered<()> {
     if answer < 0 { Err(answer) } else { Ok(()) }
 }
 
@@ -221,11 +215,8 @@ pub(super) fn echoes(bytes: usize) -> Result<Box<dyn Subject>> {
                     let what = "its kernel has not answered an echo: it may be set to ignore them, or a firewall is between";
                     Err(Error::peer(client.name(), what))
                 }
-                refused => Err(explain_refusal(
-                    client,
-                    if refused < 0 { refused } else { NOT_THE_MESSAGE },
-                    iterations,
-                )),
+                refused if refused < 0 => Err(explain_refusal(client, refused, iterations)),
+                _ => Err(explain_refusal(client, NOT_THE_MESSAGE, iterations)),
             };
             alarm.run_with_limit(partner_time_limit(iterations), || {
                 clock.time_each(iterations, ping, |_| Ok(()), |ping| ping.echo_once(), check)
@@ -243,32 +234,22 @@ pub(super) fn connection(closes: bool) -> Result<Box<dyn Subject>> {
             Ok((Address::from_socket_addr(way.address), way))
         },
         move |(address, way), session, iterations, clock| {
-            let mut sum = Ticks(0);
             let ended = session.within_limit(iterations, || {
-                let ended = (0..iterations).try_for_each(|_| {
-                    sum += time_connection(closes, address, way, clock)?;
-                    Ok(())
-                });
-                match ended {
+                match (0..iterations).map(|_| time_connection(closes, address, way, clock)).sum() {
                     Err(answer) if answer == -i64::from(libc::EADDRNOTAVAIL) => {
                         Ok(Err(error_from_answer("connect to the peer", answer)))
                     }
                     ended => ended.map(Ok),
                 }
             });
-            ended??;
-            session.verify_count(iterations, iterations * SECRET_BYTES as u64).map(|()| sum)
+            let ticks = ended??;
+            session.verify_count(iterations, iterations * SECRET_BYTES as u64).map(|()| ticks)
         },
     )
 }
 
 /// One connection from socket(2) to close(2), of which one call is timed; or the negative error number.
-fn time_connection(
-    closes: bool,
-    address: &Address,
-    way: &Way,
-    clock: &Clock,
-) -> std::result::Result<Ticks, i64> {
+fn time_connection(closes: bool, address: &Address, way: &Way, clock: &Clock) -> Answered<Ticks> {
     let end = open_stream_socket(address)?;
     let mut answer = 0;
     if closes {
@@ -316,9 +297,7 @@ pub(super) fn bandwidth(streams: u32, each: usize, bytes: usize) -> Result<Box<d
                     clock.time(|| received = send_and_count(&ends, &message, messages))
                 }
             });
-            if received < 0 {
-                return Err(explain_refusal(&mut session.client, received, iterations));
-            }
+            ensure(received >= 0, || explain_refusal(&mut session.client, received, iterations))?;
             if received as u64 != all {
                 let what = format!(
                     "it was sent {all} bytes and says that {received} came: it lies, or they were lost"

@@ -10,7 +10,7 @@ use super::{raw_descriptor, set_nonblocking};
 use crate::error::{Error, Result};
 use crate::platform::arch::syscall6;
 use nix::sys::epoll::{self, EpollCreateFlags, EpollEvent, EpollFlags};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
 /// Polls without data after which the other end counts as hung: some seconds of them.
 const MOST_POLLS: u32 = 1 << 23;
@@ -95,12 +95,22 @@ impl Epoll {
     /// The kernel refuses a call.
     pub fn new(end: OwnedFd) -> Result<Self> {
         set_nonblocking(&end)?;
-        let epoll = epoll::Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC);
-        let epoll = epoll.map_err(|errno| Error::from_errno("epoll_create1", errno))?;
-        let added = epoll.add(&end, EpollEvent::new(EpollFlags::EPOLLIN, 0));
-        added.map_err(|errno| Error::from_errno("epoll_ctl", errno))?;
-        Ok(Self { end, epoll: epoll.0 })
+        let epoll = epoll_over(std::slice::from_ref(&end))?.0;
+        Ok(Self { end, epoll })
     }
+}
+
+/// An instance of epoll(7) that waits until one of these ends can be received from. An event has the index of its end.
+///
+/// # Errors
+/// The refusal of `epoll_create1` or `epoll_ctl`; regular files cannot be registered.
+pub fn epoll_over<F: AsFd>(ends: &[F]) -> Result<epoll::Epoll> {
+    let refused = |call: &'static str| move |errno| Error::from_case_errno(call, errno);
+    let epoll = epoll::Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(refused("epoll_create1"))?;
+    for (index, end) in (0..).zip(ends) {
+        epoll.add(end, EpollEvent::new(EpollFlags::EPOLLIN, index)).map_err(refused("epoll_ctl"))?;
+    }
+    Ok(epoll)
 }
 
 impl Endpoint for Epoll {

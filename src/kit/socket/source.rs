@@ -11,7 +11,7 @@
 
 use super::transfer::{send, send_whole, write};
 use super::{raw_descriptor, set_option, socket_error};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, ensure};
 use crate::platform::arch::{syscall4, syscall6};
 use nix::fcntl::{FcntlArg, fcntl};
 use std::fs::File;
@@ -282,9 +282,7 @@ fn read_notification(end: RawFd) -> std::result::Result<Option<(u64, bool)>, i64
     // behind a header of this kind is a `sock_extended_err`, which is plain numbers.
     let error = unsafe {
         let first = libc::CMSG_FIRSTHDR(&raw const header);
-        if first.is_null() {
-            return Err(-i64::from(libc::EPROTO));
-        }
+        ensure(!first.is_null(), || -i64::from(libc::EPROTO))?;
         libc::CMSG_DATA(first).cast::<libc::sock_extended_err>().read_unaligned()
     };
     if error.ee_origin != OF_ZEROCOPY {

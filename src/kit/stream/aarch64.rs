@@ -16,7 +16,8 @@
 //! * **OFFERED**: as in `stream`.
 #![allow(unsafe_code)]
 
-use super::{Loop, Means, Operation};
+use super::{BLOCK, Loop, Means, Operation};
+use std::arch::asm;
 
 /// Whether the processor supports it.
 pub(super) fn is_offered(means: Means) -> bool {
@@ -60,13 +61,14 @@ macro_rules! turns {
 }
 
 mod neon;
-mod scalar;
 
 /// The loop for this operation and means.
 pub(super) fn turns(operation: Operation, means: Means) -> Option<Loop> {
-    match means {
-        Means::Scalar => Some(scalar::turns(operation)),
-        Means::Neon => Some(neon::turns(operation)),
+    match (means, operation) {
+        (Means::Neon, _) => Some(neon::turns(operation)),
+        // Cases name no other operation of words, and every processor has vectors to fall back to.
+        (Means::Scalar, Operation::Read) => Some(read_words),
+        (Means::Scalar, Operation::Write) => Some(write_words),
         _ => None,
     }
 }
@@ -75,3 +77,12 @@ pub(super) fn turns(operation: Operation, means: Means) -> Option<Loop> {
 pub(super) fn ahead(_: Operation, _: Means) -> Option<Loop> {
     None
 }
+
+// Registers of eight bytes, unrolled: the bandwidth of a program without vectors.
+turns!(
+    read_words,
+    "mov x12, #0\nmov x13, #0",
+    [".irp o,0,16,32,48\nldp x10, x11, [x1, #\\at+\\o]\nadd x12, x12, x10\nadd x13, x13, x11\n.endr"],
+    "stp x12, x13, [x7]"
+);
+turns!(write_words, "", [".irp o,0,8,16,24,32,40,48,56\nstr x6, [x0, #\\at+\\o]\n.endr"], "");

@@ -21,17 +21,10 @@ pub(super) fn find_loop(operation: Operation) -> Option<Loop> {
 
 /// Stores the lowest byte of the constant.
 #[inline(never)]
-unsafe fn memset_loop(
-    to: *mut u8,
-    _: *const u8,
-    _: *const u8,
-    bytes: usize,
-    passes: u64,
-    constant: u64,
-) -> u64 {
+unsafe fn memset_loop(to: *mut u8, _: *const u8, _: *const u8, bytes: usize, passes: u64, byte: u64) -> u64 {
     for _ in 0..passes {
         // SAFETY: INSIDE. `black_box` keeps the compiler from dropping a call whose result another overwrites.
-        unsafe { libc::memset(black_box(to.cast()), (constant & 0xff) as i32, bytes) };
+        unsafe { libc::memset(black_box(to.cast()), (byte & 0xff) as i32, bytes) };
     }
     0
 }

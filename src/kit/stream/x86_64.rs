@@ -21,8 +21,9 @@
 //! * **OFFERED**: as in `stream`.
 #![allow(unsafe_code)]
 
-use super::{Loop, Means, Operation};
+use super::{BLOCK, Loop, Means, Operation};
 use crate::platform::arch;
+use std::arch::asm;
 
 /// Whether the processor and the kernel support it.
 pub(super) fn is_offered(means: Means) -> bool {
@@ -85,20 +86,21 @@ macro_rules! each {
     };
 }
 
-mod scalar;
 mod sse2;
-mod strings;
 mod wide;
 
 /// The loop for this operation and means.
 pub(super) fn turns(operation: Operation, means: Means) -> Option<Loop> {
-    match means {
-        Means::Scalar => Some(scalar::turns(operation)),
-        Means::Sse2 => Some(sse2::turns(operation)),
-        Means::Avx2 => Some(wide::avx2::turns(operation)),
-        Means::Avx512 => Some(wide::avx512::turns(operation)),
-        Means::Strings => strings::find_loop(operation),
-        Means::Neon | Means::Library => None,
+    match (means, operation) {
+        (Means::Sse2, _) => Some(sse2::turns(operation)),
+        (Means::Avx2, _) => Some(wide::avx2::turns(operation)),
+        (Means::Avx512, _) => Some(wide::avx512::turns(operation)),
+        // Cases name no other operation of these two, and every processor has vectors to fall back to.
+        (Means::Scalar, Operation::Read) => Some(read_words),
+        (Means::Scalar, Operation::Write) => Some(write_words),
+        (Means::Strings, Operation::Write) => Some(stosb_loop),
+        (Means::Strings, Operation::Copy) => Some(movsb_loop),
+        _ => None,
     }
 }
 
@@ -113,4 +115,56 @@ pub(super) fn ahead(operation: Operation, means: Means) -> Option<Loop> {
         Means::Avx512 => wide::avx512::ahead(operation),
         _ => None,
     }
+}
+
+// Registers of eight bytes, unrolled: the bandwidth of a program without vectors.
+turns!(
+    read_words,
+    ["xor r12d, r12d", "xor r13d, r13d", "xor r14d, r14d", "xor r15d, r15d"],
+    [at!(
+        "0,32,64,96,128,160,192,224,256,288,320,352,384,416,448,480",
+        "add r12, [rsi + \\at]",
+        "add r13, [rsi + \\at + 8]",
+        "add r14, [rsi + \\at + 16]",
+        "add r15, [rsi + \\at + 24]"
+    )],
+    ["add r12, r13", "add r14, r15", "add r12, r14", "mov [r11], r12"]
+);
+turns!(
+    write_words,
+    [""],
+    [at!(
+        "0,32,64,96,128,160,192,224,256,288,320,352,384,416,448,480",
+        ".irp n,0,1,2,3",
+        "mov [rdi + \\at + 8*\\n], r10",
+        ".endr"
+    )],
+    [""]
+);
+
+// The repeated string instructions: one per pass, for any number of bytes. The direction flag is clear by the calling convention.
+
+/// Stores the lowest byte of the constant.
+#[inline(never)]
+unsafe fn stosb_loop(to: *mut u8, _: *const u8, _: *const u8, bytes: usize, passes: u64, c: u64) -> u64 {
+    for _ in 0..passes {
+        // SAFETY: INSIDE.
+        unsafe {
+            asm!("rep stosb", inout("rdi") to => _, inout("rcx") bytes => _, in("al") c as u8,
+                options(nostack, preserves_flags));
+        }
+    }
+    0
+}
+
+#[inline(never)]
+unsafe fn movsb_loop(to: *mut u8, x: *const u8, _: *const u8, bytes: usize, passes: u64, _: u64) -> u64 {
+    for _ in 0..passes {
+        // SAFETY: INSIDE.
+        unsafe {
+            asm!("rep movsb", inout("rdi") to => _, inout("rsi") x => _, inout("rcx") bytes => _,
+                options(nostack, preserves_flags));
+        }
+    }
+    0
 }

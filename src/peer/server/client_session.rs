@@ -28,23 +28,12 @@ pub(super) struct Session<'a> {
     pub(super) ending: &'a AtomicBool,
 }
 
-/// Why a session ends.
-enum Farewell {
-    /// The connection has ended or failed.
-    Gone,
-    /// The server ends it, for this reason.
-    Said(String),
-}
+/// The reason for which the server ends a session; `None` where the connection has ended or failed.
+type Farewell = Option<String>;
 
-impl From<NoMessage> for Farewell {
-    fn from(why: NoMessage) -> Self {
-        match why {
-            NoMessage::Long(_) | NoMessage::Invalid(_) => {
-                Self::Said("that is no sentence of the protocol".into())
-            }
-            _ => Self::Gone,
-        }
-    }
+fn farewell(why: NoMessage) -> Farewell {
+    let is_other_protocol = matches!(why, NoMessage::Long(_) | NoMessage::Invalid(_));
+    is_other_protocol.then(|| "that is no sentence of the protocol".into())
 }
 
 /// What a client has used of its limits.
@@ -66,7 +55,7 @@ impl Session<'_> {
         if self.talk.send(&welcome).is_err() {
             return;
         }
-        if let Err(Farewell::Said(sentence)) = self.serve_requests() {
+        if let Err(Some(sentence)) = self.serve_requests() {
             // Fails if the client has gone meanwhile.
             let _ = self.talk.send(&Answer::Ended(sentence));
         }
@@ -90,13 +79,13 @@ impl Session<'_> {
                 }
                 Ok(Ask::Count) => {
                     used.active = Instant::now();
-                    self.talk.send(&Answer::Counted(service_counts(&serving)))?;
+                    self.talk.send(&Answer::Counted(service_counts(&serving))).map_err(farewell)?;
                 }
                 Ok(Ask::Hello(_) | Ask::Proof(_)) => {
-                    return Err(Farewell::Said("this conversation has begun already".into()));
+                    return Err(Some("this conversation has begun already".into()));
                 }
                 Err(NoMessage::Late) => {}
-                Err(why) => return Err(why.into()),
+                Err(why) => return Err(farewell(why)),
             }
             self.check_limits(&mut used, service_counts(&serving).bytes)?;
         }
@@ -104,16 +93,16 @@ impl Session<'_> {
 
     fn open_service(&mut self, asked: Open) -> std::result::Result<Serving, Farewell> {
         if let Some(complaint) = asked.invalid_reason() {
-            return Err(Farewell::Said(complaint));
+            return Err(Some(complaint));
         }
-        let said = |error: crate::error::Error| Farewell::Said(error.to_string());
+        let said = |error: crate::error::Error| Some(error.to_string());
         let opening = Opening::open_port(self.own, self.client, asked).map_err(said)?;
-        let told = opening.port_and_secret().map_err(|cause| Farewell::Said(cause.to_string()))?;
-        self.talk.send(&Answer::Opened(told))?;
+        let told = opening.port_and_secret().map_err(|cause| Some(cause.to_string()))?;
+        self.talk.send(&Answer::Opened(told)).map_err(farewell)?;
         let serving = opening
             .start_serving(|| self.ending.load(Ordering::SeqCst) || self.talk.is_closed())
             .map_err(said)?;
-        self.talk.send(&Answer::Ready)?;
+        self.talk.send(&Answer::Ready).map_err(farewell)?;
         Ok(serving)
     }
 
@@ -123,7 +112,7 @@ impl Session<'_> {
         if bytes != used.seen {
             (used.seen, used.active) = (bytes, Instant::now());
         }
-        let said = |sentence: String| Err(Farewell::Said(sentence));
+        let said = |sentence: String| Err(Some(sentence));
         if self.ending.load(Ordering::SeqCst) {
             return said("it was asked to end".into());
         }
@@ -219,8 +208,8 @@ impl Opening {
                     let size = self.asked.bytes as usize;
                     serving.start_thread(move |tally, _| match service {
                         Service::Sink => data::serve_sink(&stream, tally),
-                        Service::Reply => data::serve_reply(&stream, size, tally),
-                        _ => data::serve_echo(&stream, size, tally),
+                        Service::Reply => data::serve_messages::<false>(&stream, size, tally),
+                        _ => data::serve_messages::<true>(&stream, size, tally),
                     })?;
                 }
             }
@@ -234,11 +223,7 @@ fn shutdown_handle<S: Into<OwnedFd>>(copy: std::io::Result<S>) -> Result<OwnedFd
     copy.map(Into::into).map_err(|cause| Error::Kernel { call: "dup of a data socket".into(), cause })
 }
 
-fn accept_streams(
-    mut threshold: Threshold,
-    wanted: u32,
-    has_ended: impl Fn() -> bool,
-) -> Result<Vec<TcpStream>> {
+fn accept_streams(mut at: Threshold, wanted: u32, has_ended: impl Fn() -> bool) -> Result<Vec<TcpStream>> {
     let (mut streams, wanted) = (Vec::new(), wanted as usize);
     let over = |cause| Error::Kernel { call: "accept of a data stream".into(), cause };
     let set = |stream: &TcpStream| {
@@ -251,7 +236,7 @@ fn accept_streams(
             return Err(Error::Disturbed(format!("{} of {wanted} data streams came in time", streams.len())));
         }
         let left = wanted - streams.len();
-        let known = threshold.admit_streams().map_err(over)?.into_iter();
+        let known = at.admit_streams().map_err(over)?.into_iter();
         streams.extend(known.filter(|stream| set(stream).is_ok()).take(left));
     }
     Ok(streams)

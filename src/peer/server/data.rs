@@ -32,26 +32,19 @@ impl Tally {
     }
 }
 
-/// Sends each message of `size` bytes back.
-pub(super) fn serve_echo(mut stream: &TcpStream, size: usize, tally: &Tally) -> Result<()> {
-    let mut message = vec![0; size];
-    loop {
-        stream.read_exact(&mut message)?;
-        // Counted first, so that a client with the answer finds it in the counts.
-        tally.add(1, size);
-        stream.write_all(&message)?;
-    }
-}
-
-/// Answers each message of `size` bytes with one byte, its number modulo 256.
-pub(super) fn serve_reply(mut stream: &TcpStream, size: usize, tally: &Tally) -> Result<()> {
+/// Answers each message of `size` bytes: with itself `IN_FULL`, or with one byte, its number modulo 256.
+pub(super) fn serve_messages<const IN_FULL: bool>(
+    mut stream: &TcpStream,
+    size: usize,
+    tally: &Tally,
+) -> Result<()> {
     let (mut message, mut number) = (vec![0; size], 0u8);
     loop {
         stream.read_exact(&mut message)?;
         number = number.wrapping_add(1);
-        // Counted first, as in `echo`.
+        // Counted first, so that a client with the answer finds it in the counts.
         tally.add(1, size);
-        stream.write_all(&[number])?;
+        stream.write_all(if IN_FULL { &message } else { std::slice::from_ref(&number) })?;
     }
 }
 
@@ -158,7 +151,7 @@ mod tests {
         let (far, _) = listener.accept().unwrap();
         let tally = Tally::default();
         std::thread::scope(|scope| {
-            scope.spawn(|| serve_reply(&far, 3000, &tally));
+            scope.spawn(|| serve_messages::<false>(&far, 3000, &tally));
             for number in (1..=255).chain([0, 1]) {
                 let mut answer = [0];
                 near.write_all(&[7; 2999]).unwrap();

@@ -44,9 +44,9 @@ impl Threshold {
         let mut admitted = Vec::new();
         for mut guest in std::mem::take(&mut self.guests) {
             match guest.check_secret(self.secret) {
-                Some(true) => admitted.extend(into_blocking(guest.stream)),
+                Some(true) if guest.stream.set_nonblocking(false).is_ok() => admitted.push(guest.stream),
                 None if guest.since.elapsed() < DATA_PATIENCE => self.guests.push(guest),
-                Some(false) | None => {}
+                _ => {}
             }
         }
         Ok(admitted)
@@ -85,10 +85,6 @@ impl Guest {
         }
         Some(is_same_secret(self.shown, secret))
     }
-}
-
-fn into_blocking(stream: TcpStream) -> Option<TcpStream> {
-    stream.set_nonblocking(false).is_ok().then_some(stream)
 }
 
 /// How long a listener waits after descriptors or memory ran out: a connection that is left in its queue would else

@@ -56,7 +56,7 @@ pub(super) struct Row {
     skew: usize,
     zeroes: bool,
     /// Whether it lies in base pages, whatever its size.
-    is_in_base_pages: bool,
+    base_pages: bool,
     pub(super) crowd: Option<Parallelism>,
 }
 
@@ -68,18 +68,7 @@ const fn row(
     usual: &'static [usize],
 ) -> Row {
     let (means, crowd) = (None, None);
-    Row {
-        name,
-        words,
-        operation,
-        sizes,
-        usual,
-        means,
-        skew: 0,
-        zeroes: false,
-        is_in_base_pages: false,
-        crowd,
-    }
+    Row { name, words, operation, sizes, usual, means, skew: 0, zeroes: false, base_pages: false, crowd }
 }
 
 impl Row {
@@ -100,7 +89,7 @@ impl Row {
     }
 
     const fn in_base_pages(self) -> Self {
-        Self { is_in_base_pages: true, ..self }
+        Self { base_pages: true, ..self }
     }
 }
 
@@ -175,8 +164,8 @@ pub(super) fn variants() -> Vec<Variant> {
 
 impl Variant {
     pub(super) fn plan(&self) -> Plan {
-        let Row { operation, means, skew, zeroes, is_in_base_pages, .. } = *self.row;
-        let pages = if is_in_base_pages || self.bytes <= FEW_PAGES { Pages::Base } else { Pages::Huge };
+        let Row { operation, means, skew, zeroes, base_pages, .. } = *self.row;
+        let pages = if base_pages || self.bytes <= FEW_PAGES { Pages::Base } else { Pages::Huge };
         let means = means.unwrap_or_else(Means::widest);
         Plan { operation, means, bytes: self.bytes, skew, zeroes, pages }
     }

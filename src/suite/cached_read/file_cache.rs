@@ -1,11 +1,8 @@
 //! Files that fit into the file cache and files that do not, read round and round.
 
 use super::MIB;
-use crate::case::need::TAKES_SECONDS;
-use crate::case::{Case, Claim, Found, Need, OwnTasks, Report, Scale, Subject, set_up};
-use crate::clock::{Clock, Ticks};
-use crate::error::{Error, Result};
 use crate::kit::blocks::{DISK, OWN_NUMBER};
+use crate::kit::contract::*;
 use crate::platform::control_group::own_group::LimitedMemory;
 use crate::platform::pattern_file::{self, PatternFile, Way};
 use crate::platform::volume;
@@ -24,13 +21,10 @@ struct Series {
 }
 
 /// A quick series, and one with the memory of the report's time.
+#[rustfmt::skip]
 const SERIES: [Series; 2] = [
     Series { name: "64MiB", limit: 64, files: &[16, 32, 48, 56, 60, 64, 72, 96] },
-    Series {
-        name: "1GiB",
-        limit: 1024,
-        files: &[256, 512, 640, 704, 768, 832, 896, 960, 1024, 1152, 1280, 1536],
-    },
+    Series { name: "1GiB", limit: 1024, files: &[256, 512, 640, 704, 768, 832, 896, 960, 1024, 1152, 1280, 1536] },
 ];
 
 pub(super) fn cases() -> Vec<Case> {
@@ -148,14 +142,11 @@ impl Subject for Round {
         while self.rounds.is_empty() {
             self.read(&unrecorded)?;
         }
-        let mut sum = Ticks(0);
-        for _ in 0..iterations {
-            sum += self.read(clock)?;
-        }
+        let ticks = (0..iterations).map(|_| self.read(clock)).sum::<Result<_>>()?;
         let cached = self.cgroup.cached_bytes()?;
         check_cached_amount(cached, self.limit).map_err(Error::Contradicted)?;
         self.cached.push(cached as f64 / MIB as f64);
-        Ok(sum)
+        Ok(ticks)
     }
 
     fn report(&self) -> Report {

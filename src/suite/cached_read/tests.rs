@@ -1,5 +1,4 @@
 use super::*;
-use crate::case::Scale;
 use crate::kit::runnable::{test_clock, test_place};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;

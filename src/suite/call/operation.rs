@@ -44,96 +44,58 @@ pub struct Call {
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
 const ARGUMENT: u64 = 0x3ff0_0000_3f80_0000;
 
-/// Defines a loop that returns the address of the callee before it: what comes before the loop, the instructions that place
-/// arguments, the one that calls, and the operands that they name.
-#[cfg(target_arch = "x86_64")]
-macro_rules! calling {
-    ($name:ident, $before:literal, [$($place:literal)*], $call:expr $(, $($operand:tt)*)?) => {
+/// Defines a loop that returns the address of the callee before it. Of the processor: the registers of the arguments' value and of
+/// the count, then what puts the arguments onto the stack, looks at the count, ends an iteration, and leaves. Of the call: what
+/// comes before the loop, the instructions that place arguments, the one that calls, and the operands that they name.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
+macro_rules! loop_of_calls {
+    ([$value:tt $count:tt $enter:tt $look:tt $end:tt $leave:tt],
+        $name:ident, $before:literal, [$($place:literal)*], $call:literal $(, $($operand:tt)*)?) => {
         #[inline(never)]
         pub(super) fn $name(n: u64) -> usize {
             let callee;
             // SAFETY: RETURNS or LIBC, BALANCED. The arguments lie above the 64 bytes that the callee is given.
             unsafe {
-                asm!(".rept 8", "push rax", ".endr", "sub rsp, 64", ".rept 40", "imul rax, rax", ".endr",
-                    $before, "test r13, r13", "jz 4f", "jmp 2f", ".p2align 7", "3:", "ret",
-                    ".p2align 6", "2:", $($place,)* $call, "dec r13", "jnz 2b",
-                    "4:", "add rsp, 128", "lea rax, [rip + 3b]",
-                    inout("rax") ARGUMENT => callee, inout("r13") n => _, $($($operand)*,)? clobber_abi("C"));
+                asm!($enter, $before, $look, ".p2align 7", "3:", "ret", ".p2align 6", "2:", $($place,)* $call, $end, "4:", $leave,
+                    inout($value) ARGUMENT => callee, inout($count) n => _, $($($operand)*,)? clobber_abi("C"));
             }
             callee
         }
     };
+}
+
+/// Such a loop on this processor.
+#[cfg(target_arch = "x86_64")]
+#[rustfmt::skip]
+macro_rules! calling {
+    ($($of:tt)*) => { loop_of_calls! { ["rax" "r13"
+        ".rept 8\npush rax\n.endr\nsub rsp, 64\n.rept 40\nimul rax, rax\n.endr" "test r13, r13; jz 4f; jmp 2f"
+        "dec r13; jnz 2b" "add rsp, 128; lea rax, [rip + 3b]"], $($of)* } };
 }
 
 /// See above.
 #[cfg(target_arch = "aarch64")]
+#[rustfmt::skip]
 macro_rules! calling {
-    ($name:ident, $before:literal, [$($place:literal)*], $call:expr $(, $($operand:tt)*)?) => {
-        #[inline(never)]
-        pub(super) fn $name(n: u64) -> usize {
-            let callee;
-            // SAFETY: RETURNS or LIBC, BALANCED. The arguments lie above the 64 bytes that the callee is given.
-            unsafe {
-                asm!(".rept 4", "stp x9, x9, [sp, #-16]!", ".endr", "sub sp, sp, #64", ".rept 40",
-                    "mul x9, x9, x9", ".endr", $before, "cbz x21, 4f", "b 2f", ".p2align 7", "3:", "ret",
-                    ".p2align 6", "2:", $($place,)* $call, "subs x21, x21, #1", "b.ne 2b",
-                    "4:", "add sp, sp, #128", "adr x9, 3b",
-                    inout("x9") ARGUMENT => callee, inout("x21") n => _, $($($operand)*,)? clobber_abi("C"));
-            }
-            callee
-        }
-    };
+    ($($of:tt)*) => { loop_of_calls! { ["x9" "x21"
+        ".rept 4\nstp x9, x9, [sp, #-16]!\n.endr\nsub sp, sp, #64\n.rept 40\nmul x9, x9, x9\n.endr" "cbz x21, 4f; b 2f"
+        "subs x21, x21, #1; b.ne 2b" "add sp, sp, #128; adr x9, 3b"], $($of)* } };
 }
 
 /// See above.
 #[cfg(target_arch = "riscv64")]
+#[rustfmt::skip]
 macro_rules! calling {
-    ($name:ident, $before:literal, [$($place:literal)*], $call:expr $(, $($operand:tt)*)?) => {
-        #[inline(never)]
-        pub(super) fn $name(n: u64) -> usize {
-            let callee;
-            // SAFETY: RETURNS or LIBC, BALANCED. The arguments lie above the 64 bytes that the callee is given.
-            unsafe {
-                asm!("addi sp, sp, -64", ".irp at,0,8,16,24,32,40,48,56", "sd t0, \\at(sp)", ".endr", "addi sp, sp, -64",
-                    ".rept 40", "mul t0, t0, t0", ".endr", $before, "beqz s2, 4f", "j 2f", ".p2align 7", "3:", "ret",
-                    ".p2align 6", "2:", $($place,)* $call, "addi s2, s2, -1", "bnez s2, 2b",
-                    "4:", "addi sp, sp, 128", "lla t0, 3b",
-                    inout("t0") ARGUMENT => callee, inout("s2") n => _, $($($operand)*,)? clobber_abi("C"));
-            }
-            callee
-        }
-    };
+    ($($of:tt)*) => { loop_of_calls! { ["t0" "s2"
+        "addi sp, sp, -64\n.irp at,0,8,16,24,32,40,48,56\nsd t0, \\at(sp)\n.endr\naddi sp, sp, -64\n.rept 40\nmul t0, t0, t0\n.endr"
+        "beqz s2, 4f; j 2f" "addi s2, s2, -1; bnez s2, 2b" "addi sp, sp, 128; lla t0, 3b"], $($of)* } };
 }
 
-/// The direct call's instruction.
-#[cfg(target_arch = "x86_64")]
-macro_rules! call {
-    () => {
-        "call 3b"
-    };
-}
-
-/// See above.
-#[cfg(target_arch = "aarch64")]
-macro_rules! call {
-    () => {
-        "bl 3b"
-    };
-}
-
-/// See above.
-#[cfg(target_arch = "riscv64")]
-macro_rules! call {
-    () => {
-        "jal 3b"
-    };
-}
-
-/// A direct call behind these instructions, which place arguments.
+/// A direct call by this instruction, behind those that place arguments.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
 macro_rules! direct {
-    ($($place:literal)*) => {{
-        calling!(turns, "", [$($place)*], call!());
+    ($call:literal; $($place:literal)*) => {{
+        calling!(turns, "", [$($place)*], $call);
         Call { turns: |n| _ = turns(n), callee: || turns(0) }
     }};
 }
@@ -141,9 +103,10 @@ macro_rules! direct {
 /// Calls with 0 to 8 arguments of one type.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
 macro_rules! arities {
-    ($a:literal, $b:literal, $c:literal, $d:literal, $e:literal, $f:literal, $g:literal, $h:literal) => {
-        [direct!(), direct!($a), direct!($a $b), direct!($a $b $c), direct!($a $b $c $d), direct!($a $b $c $d $e),
-            direct!($a $b $c $d $e $f), direct!($a $b $c $d $e $f $g), direct!($a $b $c $d $e $f $g $h)]
+    ($x:literal; $a:literal, $b:literal, $c:literal, $d:literal, $e:literal, $f:literal, $g:literal, $h:literal) => {
+        [direct!($x;), direct!($x; $a), direct!($x; $a $b), direct!($x; $a $b $c), direct!($x; $a $b $c $d),
+            direct!($x; $a $b $c $d $e), direct!($x; $a $b $c $d $e $f), direct!($x; $a $b $c $d $e $f $g),
+            direct!($x; $a $b $c $d $e $f $g $h)]
     };
 }
 
@@ -152,40 +115,20 @@ macro_rules! arities {
 mod place {
     use super::*;
 
-    /// 32-bit integers.
-    pub const U32: [Call; 9] = arities! {
-        "mov edi, [rsp + 64]", "mov esi, [rsp + 72]", "mov edx, [rsp + 80]", "mov ecx, [rsp + 88]",
-        "mov r8d, [rsp + 96]", "mov r9d, [rsp + 104]", "mov eax, [rsp + 112]; mov [rsp], eax",
-        "mov eax, [rsp + 120]; mov [rsp + 8], eax"
-    };
-    /// 64-bit integers.
-    pub const U64: [Call; 9] = arities! {
-        "mov rdi, [rsp + 64]", "mov rsi, [rsp + 72]", "mov rdx, [rsp + 80]", "mov rcx, [rsp + 88]",
-        "mov r8, [rsp + 96]", "mov r9, [rsp + 104]", "mov rax, [rsp + 112]; mov [rsp], rax",
-        "mov rax, [rsp + 120]; mov [rsp + 8], rax"
-    };
-    /// Single precision.
-    pub const F32: [Call; 9] = arities! {
-        "movss xmm0, [rsp + 64]", "movss xmm1, [rsp + 72]", "movss xmm2, [rsp + 80]", "movss xmm3, [rsp + 88]",
-        "movss xmm4, [rsp + 96]", "movss xmm5, [rsp + 104]", "movss xmm6, [rsp + 112]",
-        "movss xmm7, [rsp + 120]"
-    };
-    /// Double precision.
-    pub const F64: [Call; 9] = arities! {
-        "movsd xmm0, [rsp + 64]", "movsd xmm1, [rsp + 72]", "movsd xmm2, [rsp + 80]", "movsd xmm3, [rsp + 88]",
-        "movsd xmm4, [rsp + 96]", "movsd xmm5, [rsp + 104]", "movsd xmm6, [rsp + 112]",
-        "movsd xmm7, [rsp + 120]"
-    };
-    /// u32, f64, u64, f32, and these again.
-    pub const MIXED: [Call; 9] = arities! {
-        "mov edi, [rsp + 64]", "movsd xmm0, [rsp + 72]", "mov rsi, [rsp + 80]", "movss xmm1, [rsp + 88]",
-        "mov edx, [rsp + 96]", "movsd xmm2, [rsp + 104]", "mov rcx, [rsp + 112]", "movss xmm3, [rsp + 120]"
-    };
+    /// Calls by the type of their arguments; the mixed ones are u32, f64, u64, f32, and these again.
+    #[rustfmt::skip]
+    pub const TYPES: [(&str, [Call; 9]); 5] = [
+        ("u32", arities!("call 3b"; "mov edi, [rsp + 64]", "mov esi, [rsp + 72]", "mov edx, [rsp + 80]", "mov ecx, [rsp + 88]", "mov r8d, [rsp + 96]", "mov r9d, [rsp + 104]", "mov eax, [rsp + 112]; mov [rsp], eax", "mov eax, [rsp + 120]; mov [rsp + 8], eax")),
+        ("u64", arities!("call 3b"; "mov rdi, [rsp + 64]", "mov rsi, [rsp + 72]", "mov rdx, [rsp + 80]", "mov rcx, [rsp + 88]", "mov r8, [rsp + 96]", "mov r9, [rsp + 104]", "mov rax, [rsp + 112]; mov [rsp], rax", "mov rax, [rsp + 120]; mov [rsp + 8], rax")),
+        ("f32", arities!("call 3b"; "movss xmm0, [rsp + 64]", "movss xmm1, [rsp + 72]", "movss xmm2, [rsp + 80]", "movss xmm3, [rsp + 88]", "movss xmm4, [rsp + 96]", "movss xmm5, [rsp + 104]", "movss xmm6, [rsp + 112]", "movss xmm7, [rsp + 120]")),
+        ("f64", arities!("call 3b"; "movsd xmm0, [rsp + 64]", "movsd xmm1, [rsp + 72]", "movsd xmm2, [rsp + 80]", "movsd xmm3, [rsp + 88]", "movsd xmm4, [rsp + 96]", "movsd xmm5, [rsp + 104]", "movsd xmm6, [rsp + 112]", "movsd xmm7, [rsp + 120]")),
+        ("mixed", arities!("call 3b"; "mov edi, [rsp + 64]", "movsd xmm0, [rsp + 72]", "mov rsi, [rsp + 80]", "movss xmm1, [rsp + 88]", "mov edx, [rsp + 96]", "movsd xmm2, [rsp + 104]", "mov rcx, [rsp + 112]", "movss xmm3, [rsp + 120]")),
+    ];
 
     /// Structures by value: 16 bytes are passed in two registers, 64 in memory.
     pub const STRUCT: [Call; 2] = [
-        direct!("mov rdi, [rsp + 64]" "mov rsi, [rsp + 72]"),
-        direct!("movups xmm0, [rsp + 64]; movups [rsp], xmm0" "movups xmm0, [rsp + 80]; movups [rsp + 16], xmm0"
+        direct!("call 3b"; "mov rdi, [rsp + 64]" "mov rsi, [rsp + 72]"),
+        direct!("call 3b"; "movups xmm0, [rsp + 64]; movups [rsp], xmm0" "movups xmm0, [rsp + 80]; movups [rsp + 16], xmm0"
             "movups xmm0, [rsp + 96]; movups [rsp + 32], xmm0" "movups xmm0, [rsp + 112]; movups [rsp + 48], xmm0"),
     ];
 
@@ -201,36 +144,20 @@ mod place {
 mod place {
     use super::*;
 
-    /// 32-bit integers.
-    pub const U32: [Call; 9] = arities! {
-        "ldr w0, [sp, #64]", "ldr w1, [sp, #72]", "ldr w2, [sp, #80]", "ldr w3, [sp, #88]", "ldr w4, [sp, #96]",
-        "ldr w5, [sp, #104]", "ldr w6, [sp, #112]", "ldr w7, [sp, #120]"
-    };
-    /// 64-bit integers.
-    pub const U64: [Call; 9] = arities! {
-        "ldr x0, [sp, #64]", "ldr x1, [sp, #72]", "ldr x2, [sp, #80]", "ldr x3, [sp, #88]", "ldr x4, [sp, #96]",
-        "ldr x5, [sp, #104]", "ldr x6, [sp, #112]", "ldr x7, [sp, #120]"
-    };
-    /// Single precision.
-    pub const F32: [Call; 9] = arities! {
-        "ldr s0, [sp, #64]", "ldr s1, [sp, #72]", "ldr s2, [sp, #80]", "ldr s3, [sp, #88]", "ldr s4, [sp, #96]",
-        "ldr s5, [sp, #104]", "ldr s6, [sp, #112]", "ldr s7, [sp, #120]"
-    };
-    /// Double precision.
-    pub const F64: [Call; 9] = arities! {
-        "ldr d0, [sp, #64]", "ldr d1, [sp, #72]", "ldr d2, [sp, #80]", "ldr d3, [sp, #88]", "ldr d4, [sp, #96]",
-        "ldr d5, [sp, #104]", "ldr d6, [sp, #112]", "ldr d7, [sp, #120]"
-    };
-    /// u32, f64, u64, f32, and these again.
-    pub const MIXED: [Call; 9] = arities! {
-        "ldr w0, [sp, #64]", "ldr d0, [sp, #72]", "ldr x1, [sp, #80]", "ldr s1, [sp, #88]", "ldr w2, [sp, #96]",
-        "ldr d2, [sp, #104]", "ldr x3, [sp, #112]", "ldr s3, [sp, #120]"
-    };
+    /// Calls by the type of their arguments; the mixed ones are u32, f64, u64, f32, and these again.
+    #[rustfmt::skip]
+    pub const TYPES: [(&str, [Call; 9]); 5] = [
+        ("u32", arities!("bl 3b"; "ldr w0, [sp, #64]", "ldr w1, [sp, #72]", "ldr w2, [sp, #80]", "ldr w3, [sp, #88]", "ldr w4, [sp, #96]", "ldr w5, [sp, #104]", "ldr w6, [sp, #112]", "ldr w7, [sp, #120]")),
+        ("u64", arities!("bl 3b"; "ldr x0, [sp, #64]", "ldr x1, [sp, #72]", "ldr x2, [sp, #80]", "ldr x3, [sp, #88]", "ldr x4, [sp, #96]", "ldr x5, [sp, #104]", "ldr x6, [sp, #112]", "ldr x7, [sp, #120]")),
+        ("f32", arities!("bl 3b"; "ldr s0, [sp, #64]", "ldr s1, [sp, #72]", "ldr s2, [sp, #80]", "ldr s3, [sp, #88]", "ldr s4, [sp, #96]", "ldr s5, [sp, #104]", "ldr s6, [sp, #112]", "ldr s7, [sp, #120]")),
+        ("f64", arities!("bl 3b"; "ldr d0, [sp, #64]", "ldr d1, [sp, #72]", "ldr d2, [sp, #80]", "ldr d3, [sp, #88]", "ldr d4, [sp, #96]", "ldr d5, [sp, #104]", "ldr d6, [sp, #112]", "ldr d7, [sp, #120]")),
+        ("mixed", arities!("bl 3b"; "ldr w0, [sp, #64]", "ldr d0, [sp, #72]", "ldr x1, [sp, #80]", "ldr s1, [sp, #88]", "ldr w2, [sp, #96]", "ldr d2, [sp, #104]", "ldr x3, [sp, #112]", "ldr s3, [sp, #120]")),
+    ];
 
     /// Structures by value: 16 bytes are passed in two registers, of 64 the address of a copy.
     pub const STRUCT: [Call; 2] = [
-        direct!("ldr x0, [sp, #64]" "ldr x1, [sp, #72]"),
-        direct!("ldr q0, [sp, #64]; str q0, [sp]" "ldr q0, [sp, #80]; str q0, [sp, #16]"
+        direct!("bl 3b"; "ldr x0, [sp, #64]" "ldr x1, [sp, #72]"),
+        direct!("bl 3b"; "ldr q0, [sp, #64]; str q0, [sp]" "ldr q0, [sp, #80]; str q0, [sp, #16]"
             "ldr q0, [sp, #96]; str q0, [sp, #32]" "ldr q0, [sp, #112]; str q0, [sp, #48]" "mov x0, sp"),
     ];
 
@@ -246,31 +173,20 @@ mod place {
 mod place {
     use super::*;
 
-    /// 32-bit integers.
-    pub const U32: [Call; 9] = arities! {
-        "lw a0, 64(sp)", "lw a1, 72(sp)", "lw a2, 80(sp)", "lw a3, 88(sp)", "lw a4, 96(sp)", "lw a5, 104(sp)", "lw a6, 112(sp)", "lw a7, 120(sp)"
-    };
-    /// 64-bit integers.
-    pub const U64: [Call; 9] = arities! {
-        "ld a0, 64(sp)", "ld a1, 72(sp)", "ld a2, 80(sp)", "ld a3, 88(sp)", "ld a4, 96(sp)", "ld a5, 104(sp)", "ld a6, 112(sp)", "ld a7, 120(sp)"
-    };
-    /// Single precision.
-    pub const F32: [Call; 9] = arities! {
-        "flw fa0, 64(sp)", "flw fa1, 72(sp)", "flw fa2, 80(sp)", "flw fa3, 88(sp)", "flw fa4, 96(sp)", "flw fa5, 104(sp)", "flw fa6, 112(sp)", "flw fa7, 120(sp)"
-    };
-    /// Double precision.
-    pub const F64: [Call; 9] = arities! {
-        "fld fa0, 64(sp)", "fld fa1, 72(sp)", "fld fa2, 80(sp)", "fld fa3, 88(sp)", "fld fa4, 96(sp)", "fld fa5, 104(sp)", "fld fa6, 112(sp)", "fld fa7, 120(sp)"
-    };
-    /// u32, f64, u64, f32, and these again.
-    pub const MIXED: [Call; 9] = arities! {
-        "lw a0, 64(sp)", "fld fa0, 72(sp)", "ld a1, 80(sp)", "flw fa1, 88(sp)", "lw a2, 96(sp)", "fld fa2, 104(sp)", "ld a3, 112(sp)", "flw fa3, 120(sp)"
-    };
+    /// Calls by the type of their arguments; the mixed ones are u32, f64, u64, f32, and these again.
+    #[rustfmt::skip]
+    pub const TYPES: [(&str, [Call; 9]); 5] = [
+        ("u32", arities!("jal 3b"; "lw a0, 64(sp)", "lw a1, 72(sp)", "lw a2, 80(sp)", "lw a3, 88(sp)", "lw a4, 96(sp)", "lw a5, 104(sp)", "lw a6, 112(sp)", "lw a7, 120(sp)")),
+        ("u64", arities!("jal 3b"; "ld a0, 64(sp)", "ld a1, 72(sp)", "ld a2, 80(sp)", "ld a3, 88(sp)", "ld a4, 96(sp)", "ld a5, 104(sp)", "ld a6, 112(sp)", "ld a7, 120(sp)")),
+        ("f32", arities!("jal 3b"; "flw fa0, 64(sp)", "flw fa1, 72(sp)", "flw fa2, 80(sp)", "flw fa3, 88(sp)", "flw fa4, 96(sp)", "flw fa5, 104(sp)", "flw fa6, 112(sp)", "flw fa7, 120(sp)")),
+        ("f64", arities!("jal 3b"; "fld fa0, 64(sp)", "fld fa1, 72(sp)", "fld fa2, 80(sp)", "fld fa3, 88(sp)", "fld fa4, 96(sp)", "fld fa5, 104(sp)", "fld fa6, 112(sp)", "fld fa7, 120(sp)")),
+        ("mixed", arities!("jal 3b"; "lw a0, 64(sp)", "fld fa0, 72(sp)", "ld a1, 80(sp)", "flw fa1, 88(sp)", "lw a2, 96(sp)", "fld fa2, 104(sp)", "ld a3, 112(sp)", "flw fa3, 120(sp)")),
+    ];
 
     /// Structures by value: 16 bytes are passed in two registers, of 64 the address of a copy.
     pub const STRUCT: [Call; 2] = [
-        direct!("ld a0, 64(sp)" "ld a1, 72(sp)"),
-        direct!("ld t1, 64(sp); sd t1, 0(sp); ld t1, 72(sp); sd t1, 8(sp)" "ld t1, 80(sp); sd t1, 16(sp); ld t1, 88(sp); sd t1, 24(sp)" "ld t1, 96(sp); sd t1, 32(sp); ld t1, 104(sp); sd t1, 40(sp)" "ld t1, 112(sp); sd t1, 48(sp); ld t1, 120(sp); sd t1, 56(sp)" "mv a0, sp"),
+        direct!("jal 3b"; "ld a0, 64(sp)" "ld a1, 72(sp)"),
+        direct!("jal 3b"; "ld t1, 64(sp); sd t1, 0(sp); ld t1, 72(sp); sd t1, 8(sp)" "ld t1, 80(sp); sd t1, 16(sp); ld t1, 88(sp); sd t1, 24(sp)" "ld t1, 96(sp); sd t1, 32(sp); ld t1, 104(sp); sd t1, 40(sp)" "ld t1, 112(sp); sd t1, 48(sp); ld t1, 120(sp); sd t1, 56(sp)" "mv a0, sp"),
     ];
 
     calling!(pointer, "lla s3, 3f", ["ld a0, 64(sp)" "ld a1, 72(sp)" "ld a2, 80(sp)"], "jalr s3", out("s3") _);
@@ -285,11 +201,13 @@ mod place {
     use super::*;
 
     const NONE: Call = Call { turns: control, callee: || 0 };
-    pub const U32: [Call; 9] = [NONE; 9];
-    pub const U64: [Call; 9] = [NONE; 9];
-    pub const F32: [Call; 9] = [NONE; 9];
-    pub const F64: [Call; 9] = [NONE; 9];
-    pub const MIXED: [Call; 9] = [NONE; 9];
+    pub const TYPES: [(&str, [Call; 9]); 5] = [
+        ("u32", [NONE; 9]),
+        ("u64", [NONE; 9]),
+        ("f32", [NONE; 9]),
+        ("f64", [NONE; 9]),
+        ("mixed", [NONE; 9]),
+    ];
     pub const STRUCT: [Call; 2] = [NONE; 2];
 
     pub(super) fn pointer(_: u64) -> usize {
@@ -303,7 +221,10 @@ mod place {
 pub const ARE_WRITTEN: bool =
     cfg!(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"));
 
-pub use place::{F32, F64, MIXED, STRUCT, U32, U64};
+pub use place::{STRUCT, TYPES};
+
+/// Calls with 64-bit integers.
+pub const U64: [Call; 9] = TYPES[1].1;
 
 /// Three arguments through a pointer.
 pub const POINTER_3: Call = Call { turns: |n| _ = place::pointer(n), callee: || place::pointer(0) };

@@ -1,10 +1,7 @@
 //! A walk while other CPUs load the memory bus: each reads memory of its own, without a pause.
 
 use super::walker::{Chase, Plan};
-use crate::case::need::{PINNED, THREE_CPUS, TWO_CPUS};
-use crate::case::{Case, Claim, Derived, Need, Place, Report, Rule, Subject, set_up};
-use crate::clock::{Clock, Ticks};
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::kit::parallel::all_partners_stayed;
 use crate::kit::stream::{Arrays, Means, Operation, Stream};
 use crate::platform::limit;

@@ -6,7 +6,7 @@
 //!   them when the ring was linked has proven it; the memory lives as long as the ring and is not written again.
 #![allow(unsafe_code)]
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, ensure};
 use crate::platform::arch;
 use crate::platform::resident::ResidentMemory;
 
@@ -126,12 +126,9 @@ impl Slots {
                 *at = self.record_place(*at, begins[arc] + step)?;
             }
         }
-        match at[..] == firsts[1..] {
-            true => Ok(()),
-            false => Err(Error::Disproved(format!(
-                "the ring of {count} slots is not one cycle: an arc ends elsewhere"
-            ))),
-        }
+        ensure(at[..] == firsts[1..], || {
+            Error::Disproved(format!("the ring of {count} slots is not one cycle: an arc ends elsewhere"))
+        })
     }
 
     /// Loads the slot at this address, if one begins there.
@@ -175,9 +172,7 @@ impl<const N: usize> Walk<N> {
     /// small.
     pub fn new(memory: ResidentMemory, spread: Spread, visits: &[u32]) -> Result<Self> {
         let count = visits.len();
-        if count < N {
-            return Err(Error::Usage(format!("{N} walkers in a ring of {count} slots")));
-        }
+        ensure(count >= N, || Error::Usage(format!("{N} walkers in a ring of {count} slots")))?;
         let mut slots = Slots::link_ring(memory, spread, visits)?;
         slots.prove_one_cycle(visits)?;
         let places: [usize; N] = std::array::from_fn(|walker| walker * count / N);

@@ -5,10 +5,8 @@ use super::operation_ring::{LINE, PAGE, Spread};
 use super::ring_size::{Range, Size, Sizes};
 use super::walker::Order;
 use super::walker::first_pass_set_up;
-use super::walker::{ARRIVED, NO_FAULT, ONE_CYCLE, Plan, many_walkers_set_up, single_walker_set_up};
-use crate::case::need::{FOUR_KIB, FULL_SCALE};
-use crate::case::{Case, Claim, Need, Place, Rule, Scale, SetUp, set_up};
-use crate::error::{Error, Result};
+use super::walker::{ARRIVED, NO_FAULT, ONE_CYCLE, Plan, many_walkers_set_up};
+use crate::kit::contract::*;
 use crate::platform::numa;
 use crate::platform::resident::Pages;
 
@@ -57,6 +55,8 @@ fn with_ring_claims(case: Case) -> Case {
     claims.into_iter().fold(case, Case::claim).claim(Claim::Linear)
 }
 
+const TLB: &str = "a line of each page of 4 KiB in random order";
+
 fn all_series() -> Vec<Series> {
     let random = |name: &str, pages, words: &str, range, default| Series {
         name: name.into(),
@@ -82,7 +82,9 @@ fn all_series() -> Vec<Series> {
     all.extend([16, 32, 64, 128, 256, 512, 1024, 2048, 4096].map(stride_series));
     all.extend([64, 256, 512].map(quarters_series));
     all.extend([list_series(), first_pass_series()]);
-    all.push(tlb_series());
+    // One line of each page. The control has as many lines in few pages.
+    let tlb = random("tlb-4KiB", Pages::Base, TLB, Range::Powers(16, 26), &[16, 18, 20, 22, 24, 25]);
+    all.push(Series { spread: Spread::Scattered(PAGE), ..tlb });
     all
 }
 
@@ -137,19 +139,6 @@ fn first_pass_series() -> Series {
     }
 }
 
-/// One line of each page. The control has as many lines in few pages.
-fn tlb_series() -> Series {
-    Series {
-        name: "tlb-4KiB".into(),
-        words: "a line of each page of 4 KiB in random order".into(),
-        pages: Pages::Base,
-        spread: Spread::Scattered(PAGE),
-        order: Order::Random,
-        pass: Pass::Repeated,
-        sizes: Sizes { range: Range::Powers(16, 26), default: &[16, 18, 20, 22, 24, 25] },
-    }
-}
-
 impl Series {
     fn plan(&self, bytes: usize) -> Plan {
         Plan { bytes, pages: self.pages, spread: self.spread, order: self.order }
@@ -167,9 +156,10 @@ impl Series {
         if self.pass == Pass::First {
             return self.first_pass_case(name, plan, size);
         }
-        let case = Case::new(name, title, restrict_to_scale(sizes, size.clone(), single_walker_set_up(plan)))
-            .predict(hardware, 0.0, why)
-            .lap_length(plan.lap_steps());
+        let case =
+            Case::new(name, title, restrict_to_scale(sizes, size.clone(), many_walkers_set_up::<1>(plan)))
+                .predict(hardware, 0.0, why)
+                .lap_length(plan.lap_steps());
         let case = if size.bytes < SHARED { case } else { case.shares_memory() };
         // A larger ring is walked through before a batch, which may take longer than a short one.
         let case =
@@ -178,7 +168,7 @@ impl Series {
             (Order::Random, Spread::Every(_)) => case,
             (_, Spread::Scattered(page)) => {
                 let dense = Plan::random_lines(size.bytes / page * LINE, Pages::Base);
-                case.control_set_up(restrict_to_scale(sizes, size, single_walker_set_up(dense)))
+                case.control_set_up(restrict_to_scale(sizes, size, many_walkers_set_up::<1>(dense)))
                     .prediction_includes_control()
                     .derived_figure("walk", Rule::OfNet(1.0))
                     .need(FOUR_KIB)
@@ -305,22 +295,17 @@ pub(super) fn node_cases(plan: Plan) -> Vec<Case> {
     };
     let all = [other.need(OTHER_NODE)].into_iter().chain((0..numa::MEASURED).map(of_node));
     all.map(|case| {
-        case.claim(Claim::Checked(LIES_THERE)).predict(
-            800.0,
-            0.0,
-            "a line from memory, over the link between the nodes, and a page walk",
-        )
+        let why = "a line from memory, over the link between the nodes, and a page walk";
+        case.claim(Claim::Checked(LIES_THERE)).predict(800.0, 0.0, why)
     })
     .collect()
 }
 
 fn ring_on_node(plan: Plan, find: impl Fn(&Place) -> Result<usize> + 'static) -> SetUp {
     set_up(move |place| {
-        if place.scale == Scale::Smoke {
-            return Err(Error::Missing(
-                "smoke scale: a ring of this size is linked at default and full scale".into(),
-            ));
-        }
+        ensure(place.scale != Scale::Smoke, || {
+            Error::Missing("smoke scale: a ring of this size is linked at default and full scale".into())
+        })?;
         let node = find(place)?;
         let mut memory = numa::call_on_one_of_several(node, || plan.allocate_memory())??;
         numa::verify_node(memory.bytes(), node)?;

@@ -1,6 +1,7 @@
 //! The sizes of the rings: powers of two, and three sizes between each two.
 
 use crate::case::{Place, Scale};
+use crate::kit::socket::size_text;
 
 /// A size and its name in an id.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,14 +99,7 @@ fn size_from_quarters(quarters: u32) -> Size {
         None => 1 << 20,
     };
     let bytes = (exact.exp2() / unit as f64).round() as usize * unit;
-    Size { name: size_name(bytes), bytes, power }
-}
-
-/// The size in the largest unit that divides it.
-fn size_name(bytes: usize) -> String {
-    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
-    let fitting = units.iter().find(|(shift, _)| bytes % (1 << shift) == 0);
-    fitting.map_or_else(|| format!("{bytes}B"), |(shift, unit)| format!("{}{unit}", bytes >> shift))
+    Size { name: size_text(bytes), bytes, power }
 }
 
 /// The size of the largest cache that the kernel reports of this CPU, bytes; 0 if it reports none.

@@ -2,9 +2,7 @@
 //! ring, is one cycle.
 
 use super::operation_ring::{PAGE, SLOT, Spread, Walk};
-use crate::case::{SetUp, Subject, set_up};
-use crate::clock::{Clock, Ticks};
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::kit::fault_count::Faults;
 use crate::platform::arch::CAN_EVICT;
 use crate::platform::limit;
@@ -70,7 +68,7 @@ impl Plan {
     /// # Errors
     /// [`Error::Disproved`] if the ring is not one cycle.
     pub(super) fn start_walkers<const N: usize>(&self, memory: ResidentMemory) -> Result<Chase<N>> {
-        let mut chase = Chase::new(self.link_ring(memory)?, self.run_up_steps());
+        let mut chase = Chase { walk: self.link_ring(memory)?, run_up: self.run_up_steps() };
         // The proof walks several arcs of the ring at a time; the timed part walks it in order.
         let settling = (self.slot_count() as u64).min(SETTLING) / N as u64;
         let at = chase.walk.walk_steps(settling);
@@ -90,11 +88,6 @@ impl Plan {
     }
 }
 
-/// The set-up of one walker in this ring.
-pub(super) fn single_walker_set_up(plan: Plan) -> SetUp {
-    many_walkers_set_up::<1>(plan)
-}
-
 /// The set-up of `N` walkers in this ring.
 pub(super) fn many_walkers_set_up<const N: usize>(plan: Plan) -> SetUp {
     set_up(move |_| plan.start_walkers::<N>(plan.allocate_memory()?))
@@ -105,18 +98,6 @@ pub(super) struct Chase<const N: usize> {
     walk: Walk<N>,
     /// Untimed steps before each batch.
     run_up: u64,
-}
-
-impl<const N: usize> Chase<N> {
-    /// Walkers that make this many untimed steps before each batch.
-    pub(super) fn new(walk: Walk<N>, run_up: u64) -> Self {
-        Self { walk, run_up }
-    }
-
-    /// Puts every line of the ring out of all caches.
-    pub(super) fn evict_lines(&mut self) {
-        self.walk.evict_lines();
-    }
 }
 
 /// Steps that fill the caches with the slots visited last: 32 MiB.
@@ -171,30 +152,17 @@ fn first_batch_without_faults(mut batch: impl FnMut() -> Result<(Ticks, u64)>) -
 /// The set-up of whole passes through this ring, before each of which its lines are put out of the caches, untimed.
 pub(super) fn first_pass_set_up(plan: Plan) -> SetUp {
     set_up(move |_| {
-        if !CAN_EVICT {
-            return Err(Error::Missing(
-                "user space may put no line out of the caches of this processor".into(),
-            ));
-        }
+        ensure(CAN_EVICT, || {
+            Error::Missing("user space may put no line out of the caches of this processor".into())
+        })?;
         let walk: Walk<1> = plan.link_ring(plan.allocate_memory()?)?;
-        Ok(FirstPass { chase: Chase::new(walk, 0), slots: plan.slot_count() as u64 })
+        let (mut chase, slots) = (Chase { walk, run_up: 0 }, plan.slot_count() as u64);
+        let mut pass = move |clock: &Clock| {
+            chase.walk.evict_lines();
+            chase.run(slots, clock)
+        };
+        Ok(move |n: u64, clock: &Clock| (0..n).map(|_| pass(clock)).sum())
     })
-}
-
-struct FirstPass {
-    chase: Chase<1>,
-    slots: u64,
-}
-
-impl Subject for FirstPass {
-    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        let mut ticks = Ticks(0);
-        for _ in 0..iterations {
-            self.chase.evict_lines();
-            ticks += self.chase.run(self.slots, clock)?;
-        }
-        Ok(ticks)
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

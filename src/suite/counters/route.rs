@@ -5,12 +5,10 @@ use super::{
     Answer, CLOCK_AND_PIDFD, Call, Calls, FIELD, Open, PREAD, READ, boxed_call, call_on_handle, reading,
     starter_pid,
 };
-use crate::case::Case;
-use crate::case::need::TAKES_SECONDS;
 use crate::counters::{
     ControlGroup, Disk, Fault, Interface, Percent, Pressure, Process, Processors, camp, enumeration, pressure,
 };
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::platform::child::Child;
 use crate::platform::control_group::root_group_file;
 use crate::platform::kernel_files::KernelFiles;

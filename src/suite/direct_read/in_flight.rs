@@ -6,13 +6,12 @@
 //!
 //! With several operations in flight, one begins while others have not ended, and its end is seen elsewhere in the
 //! program than its beginning: a closure of [`Clock::time`] or [`Clock::time_each`] cannot enclose it. Only such
-//! operations open and close brackets by hand, with a [`Moment`].
+//! operations open and close brackets by hand: they read [`Clock::start`] just before an operation is submitted, and
+//! [`Clock::stop`] just after it was found complete.
 
 use super::{BLOCK, blocks_for_batch, blocks_of_file, share_of_time};
-use crate::case::{SetUp, Subject, set_up};
-use crate::clock::{Clock, ClockScale, Ticks};
-use crate::error::{Error, Result};
 use crate::kit::blocks::{Blocks, Pattern};
+use crate::kit::contract::*;
 use crate::platform::pattern_file;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -40,7 +39,7 @@ struct Queue<R> {
     ring: R,
     depth: usize,
     /// The offset of each slot's read, and when it was submitted.
-    submitted: Vec<(u64, Moment)>,
+    submitted: Vec<(u64, Ticks)>,
     /// The number of all reads until now.
     reads: u64,
 }
@@ -64,7 +63,7 @@ impl<R: ReadQueue> Queue<R> {
         while *left > 0 {
             let offset = self.blocks.order.next_offset();
             let Some(slot) = self.ring.read(offset) else { return self.blocks.order.undo_next_offset() };
-            self.submitted[slot] = (offset, Moment::read_before_submission(clock));
+            self.submitted[slot] = (offset, clock.start());
             *left -= 1;
             self.reads += 1;
         }
@@ -77,12 +76,12 @@ impl<R: ReadQueue> Queue<R> {
         let depth = self.depth as u64;
         let turned = if depth == 1 { 0 } else { depth };
         let (mut left, mut done) = (turned + timed + 2 * (depth - 1), 0);
-        let mut began = (turned == 0).then(|| (0, Moment::read_before_submission(clock)));
+        let mut began = (turned == 0).then(|| (0, clock.start()));
         let mut ended = None;
         while left > 0 || self.ring.in_flight() > 0 {
             self.fill_queue(&mut left, clock);
             self.ring.submit_and_wait()?;
-            let now = Moment::read_after_completion(clock);
+            let now = clock.stop();
             // One at a time, so that a new read is submitted for each: of a bunch the first would wait for the last.
             if let Some((slot, answer)) = self.ring.next_completion() {
                 let (offset, submitted) = self.submitted[slot];
@@ -90,7 +89,7 @@ impl<R: ReadQueue> Queue<R> {
                 self.blocks.file.check_block(got, self.ring.slot_block(slot), offset)?;
                 done += 1;
                 if began.is_some() && ended.is_none() {
-                    clock.record_bracket(now.since(submitted));
+                    clock.record_bracket(now - submitted);
                 }
             }
             match (began, ended) {
@@ -101,7 +100,7 @@ impl<R: ReadQueue> Queue<R> {
         }
         // Enough reads were submitted that the clock has started and stopped.
         let ((before, began), (done, ended)) = began.zip(ended).unwrap_or_default();
-        Ok((done - before, ended.since(began)))
+        Ok((done - before, ended - began))
     }
 }
 
@@ -127,8 +126,8 @@ struct Batch {
     /// The next number to be taken.
     next: AtomicU64,
     done: AtomicU64,
-    began: OnceLock<Moment>,
-    ended: OnceLock<Moment>,
+    began: OnceLock<Ticks>,
+    ended: OnceLock<Ticks>,
     outcome: Mutex<Outcome>,
 }
 
@@ -198,9 +197,9 @@ fn read_batch(batch: &Batch, file: &File, buffer: &mut [u8]) {
     loop {
         let number = batch.next.fetch_add(1, Relaxed);
         let Some(&offset) = batch.offsets.get(number as usize) else { break };
-        let submitted = Moment::read_before_submission(&clock);
+        let submitted = clock.start();
         let got = file.read_at(buffer, offset);
-        let now = Moment::read_after_completion(&clock);
+        let now = clock.stop();
         let done = batch.done.fetch_add(1, SeqCst) + 1;
         // Each of the two numbers is drawn once, so neither cell is set twice.
         if done == batch.turned {
@@ -209,7 +208,7 @@ fn read_batch(batch: &Batch, file: &File, buffer: &mut [u8]) {
             let _ = batch.ended.set(now);
         }
         if done > batch.turned && done <= batch.turned + batch.timed {
-            own.push(now.since(submitted));
+            own.push(now - submitted);
         }
         if !matches!(got, Ok(BLOCK)) || !pattern_file::is_pattern_at(buffer, offset) {
             let mut outcome = batch.outcome.lock().unwrap_or_else(PoisonError::into_inner);
@@ -257,34 +256,10 @@ impl Subject for Threads {
         let last = batch.offsets.last().copied().unwrap_or_default();
         self.blocks.prove_batch(batch.offsets.len() as u64, last)?;
         let (began, ended) = batch.began.get().zip(batch.ended.get()).ok_or_else(thread_ended_error)?;
-        Ok(share_of_time(ended.since(*began), iterations, batch.timed))
+        Ok(share_of_time(*ended - *began, iterations, batch.timed))
     }
 }
 
 fn thread_ended_error() -> Error {
     Error::Disproved("a thread that reads has ended: it panicked".into())
-}
-
-/// A reading of the clock at one end of an operation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Moment(Ticks);
-
-impl Moment {
-    /// Just before an operation is submitted.
-    #[inline(always)]
-    pub fn read_before_submission(clock: &Clock) -> Self {
-        Self(clock.start())
-    }
-
-    /// Just after an operation was found complete.
-    #[inline(always)]
-    pub fn read_after_completion(clock: &Clock) -> Self {
-        Self(clock.stop())
-    }
-
-    /// Time from an earlier moment to this one.
-    #[inline(always)]
-    pub fn since(self, earlier: Self) -> Ticks {
-        self.0 - earlier.0
-    }
 }

@@ -33,6 +33,9 @@ pub struct Aio {
     completed: VecDeque<[u64; 4]>,
 }
 
+/// Completed reads that one call returns at most.
+const MOST_EVENTS: usize = 64;
+
 impl Aio {
     /// A queue for `depth` reads at a time, of `block` bytes each.
     ///
@@ -51,16 +54,8 @@ impl Aio {
             },
         )?;
         let (control, free) = (vec![[0; 8]; depth], (0..depth).collect());
-        Ok(Self {
-            context,
-            file,
-            memory,
-            block,
-            free,
-            control,
-            queued: Vec::new(),
-            completed: VecDeque::new(),
-        })
+        let (queued, completed) = (Vec::new(), VecDeque::new());
+        Ok(Self { context, file, memory, block, free, control, queued, completed })
     }
 }
 
@@ -89,18 +84,11 @@ impl ReadQueue for Aio {
             self.queued.drain(..taken as usize);
         }
         while self.completed.is_empty() {
-            let mut events = [[0u64; 4]; 64];
+            let mut events = [[0u64; 4]; MOST_EVENTS];
             let none = std::ptr::null::<libc::timespec>();
             // SAFETY: OWN-ARRAY.
             let came = unsafe {
-                libc::syscall(
-                    libc::SYS_io_getevents,
-                    self.context,
-                    1,
-                    events.len(),
-                    events.as_mut_ptr(),
-                    none,
-                )
+                libc::syscall(libc::SYS_io_getevents, self.context, 1, MOST_EVENTS, events.as_mut_ptr(), none)
             };
             match Errno::result(came) {
                 Ok(came) => self.completed.extend(&events[..came as usize]),

@@ -3,10 +3,8 @@
 
 use super::local_case::chain_length_for;
 use super::message_path::{NetworkPath, PATIENCE};
-use crate::case::{Place, Report, Subject};
-use crate::clock::{Clock, Ticks};
 use crate::environment::Wire;
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::kit::kernel_call::time_until_error;
 use crate::platform::partner::{Class, Kind, Partner, Task};
 use crate::platform::{arch, process};
@@ -30,6 +28,11 @@ const SLIGHTLY_LONGER: f64 = 1.13;
 /// How often the computation is made longer by the same factor if replies are late: twice as long at most. More would hide the cost
 /// of a message; the claims then say that the CPU was idle.
 const LENGTHENED: usize = 6;
+
+/// An exchange computes when the reply has come,
+pub(super) const AFTERWARDS: bool = false;
+/// or while its message is under way.
+const MEANWHILE: bool = true;
 
 /// Lengths of a message and of its reply, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,30 +82,22 @@ impl Client {
         Ok((Self { stream: near, message, reply, count: 0, computed }, server))
     }
 
-    /// One message, its reply, and computation. Returns whether the reply was to this message. Allocates nothing.
+    /// One message, its reply, and computation: after the reply, or while the message is under way. Returns whether the reply was to
+    /// this message. Allocates nothing.
     ///
     /// # Errors
     /// Those of the connection.
     #[inline(always)]
-    pub(super) fn exchange_message(&mut self) -> std::io::Result<bool> {
+    pub(super) fn exchange<const MEANWHILE: bool>(&mut self) -> std::io::Result<bool> {
         self.count = self.count.wrapping_add(1);
         self.stream.write_all(&self.message)?;
+        if MEANWHILE {
+            std::hint::black_box(arch::multiply_chain(self.computed));
+        }
         self.stream.read_exact(&mut self.reply)?;
-        std::hint::black_box(arch::multiply_chain(self.computed));
-        Ok(self.reply[0] == self.count)
-    }
-
-    /// One message, computation while it is under way, and its reply. Returns whether the reply was to this message.
-    /// Allocates nothing.
-    ///
-    /// # Errors
-    /// Those of the connection.
-    #[inline(always)]
-    fn exchange_overlapped(&mut self) -> std::io::Result<bool> {
-        self.count = self.count.wrapping_add(1);
-        self.stream.write_all(&self.message)?;
-        std::hint::black_box(arch::multiply_chain(self.computed));
-        self.stream.read_exact(&mut self.reply)?;
+        if !MEANWHILE {
+            std::hint::black_box(arch::multiply_chain(self.computed));
+        }
         Ok(self.reply[0] == self.count)
     }
 }
@@ -154,12 +149,12 @@ impl Exchange {
     /// holds that on the wire, whatever its rate, and that of the server.
     ///
     /// # Errors
-    /// Those of [`Exchange::exchange_message`].
+    /// Those of [`Exchange::exchange`].
     pub(super) fn calibrate_computation(&mut self) -> Result<u64> {
         let mut each = Vec::new();
         for _ in 0..TRIED {
             let begun = Instant::now();
-            self.exchange_message()?;
+            self.exchange::<AFTERWARDS>()?;
             each.push(begun.elapsed().as_nanos() as f64);
         }
         self.client.computed = chain_length_for(SLIGHTLY_LONGER * median(&each));
@@ -176,7 +171,7 @@ impl Exchange {
     fn count_late_replies(&mut self) -> Result<i64> {
         let waits = || process::process_usage().map(|[own, _]| own.voluntary_context_switches());
         let before = waits()?;
-        (0..TRIED).try_for_each(|_| self.exchange_overlapped())?;
+        (0..TRIED).try_for_each(|_| self.exchange::<MEANWHILE>())?;
         Ok(waits()? - before)
     }
 
@@ -184,30 +179,14 @@ impl Exchange {
         self.server.task()
     }
 
-    /// One message and its reply.
+    /// One message and its reply, and computation after the reply, or while the message is under way.
     ///
     /// # Errors
     /// [`Error::Disproved`] for a reply to another message or a server that has ended, [`Error::Disturbed`] for one
     /// that does not reply.
     #[inline(always)]
-    pub(super) fn exchange_message(&mut self) -> Result<()> {
-        let answered = self.client.exchange_message();
-        self.judge_reply(answered)
-    }
-
-    /// One message, computation while it is under way, and its reply.
-    ///
-    /// # Errors
-    /// Those of [`Exchange::exchange_message`].
-    #[inline(always)]
-    pub(super) fn exchange_overlapped(&mut self) -> Result<()> {
-        let answered = self.client.exchange_overlapped();
-        self.judge_reply(answered)
-    }
-
-    #[inline(always)]
-    fn judge_reply(&mut self, answered: std::io::Result<bool>) -> Result<()> {
-        match answered {
+    pub(super) fn exchange<const MEANWHILE: bool>(&mut self) -> Result<()> {
+        match self.client.exchange::<MEANWHILE>() {
             Ok(true) => Ok(()),
             Ok(false) => Err(Error::Disproved(OTHER_REPLY.into())),
             Err(cause) => Err(connection_error(&mut self.server, "a message and its reply", cause)),
@@ -217,7 +196,7 @@ impl Exchange {
 
 impl Subject for Exchange {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        time_until_error(iterations, clock, || self.exchange_message())
+        time_until_error(iterations, clock, || self.exchange::<AFTERWARDS>())
     }
 
     fn report(&self) -> Report {
@@ -232,7 +211,7 @@ pub(super) struct LoneSender(pub(super) Exchange);
 
 impl Subject for LoneSender {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        time_until_error(iterations, clock, || self.0.exchange_overlapped())
+        time_until_error(iterations, clock, || self.0.exchange::<MEANWHILE>())
     }
 
     fn report(&self) -> Report {
@@ -257,7 +236,6 @@ pub(super) fn step_answer(served: std::io::Result<()>) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::Scale;
     use crate::kit::runnable::test_place;
     use crate::platform::cpu;
 
@@ -288,7 +266,7 @@ mod tests {
         assert!(exchange.run(300, &Clock::start_up()).expect("answered").0 > 0);
         assert_eq!((exchange.client.message.len(), exchange.client.reply.len()), (1, 3000));
         exchange.client.count = 7;
-        assert_eq!(exchange.exchange_message().expect_err("not this one").to_string(), OTHER_REPLY);
+        assert_eq!(exchange.exchange::<AFTERWARDS>().expect_err("not this one").to_string(), OTHER_REPLY);
     }
 
     #[test]
@@ -304,7 +282,7 @@ mod tests {
     fn a_reply_to_another_message_ends_it() {
         let Some(mut exchange) = exchange() else { return };
         exchange.client.count = 7;
-        let error = exchange.exchange_message().expect_err("not this one").to_string();
+        let error = exchange.exchange::<AFTERWARDS>().expect_err("not this one").to_string();
         assert_eq!(error, OTHER_REPLY);
     }
 
@@ -314,7 +292,7 @@ mod tests {
         let server = exchange.server.task().process;
         nix::sys::signal::kill(server, nix::sys::signal::Signal::SIGKILL).expect("sent");
         // The first message may still go into the socket's buffer.
-        let ended = (0..100).find_map(|_| exchange.exchange_message().err());
+        let ended = (0..100).find_map(|_| exchange.exchange::<AFTERWARDS>().err());
         let error = ended.expect("a refusal").to_string();
         assert!(error.contains("SIGKILL") || error.contains("a message and its reply"), "{error}");
     }

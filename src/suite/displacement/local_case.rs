@@ -1,9 +1,7 @@
 //! Cases without a network: computation, a read from a device, a round trip through pipes, a sleep.
 
-use crate::case::{Case, Claim, Place, set_up};
-use crate::clock::{Clock, Delta};
-use crate::error::{Error, Result};
 use crate::kit::blocks::{DISK, claim_blocks_read};
+use crate::kit::contract::*;
 use crate::kit::ipc::Bytes;
 use crate::kit::placement::Placement;
 use crate::kit::round_trip::round_trip_set_up;
@@ -34,11 +32,8 @@ pub(super) fn sender_computation_case() -> Case {
     const LATENCY: f64 = 3.5;
     let title =
         format!("a chain of {MULTIPLICATIONS} multiplications, as a sender computes between messages");
-    arithmetic_case(format!("computation/{MULTIPLICATIONS}"), title, || MULTIPLICATIONS).predict(
-        LATENCY * MULTIPLICATIONS as f64,
-        0.0,
-        "each waits for the one before, three or four cycles",
-    )
+    let case = arithmetic_case(format!("computation/{MULTIPLICATIONS}"), title, || MULTIPLICATIONS);
+    case.predict(LATENCY * MULTIPLICATIONS as f64, 0.0, "each waits for the one before, three or four cycles")
 }
 
 /// A chain of multiplications, whose length is found when the case is set up.
@@ -102,11 +97,8 @@ pub(super) fn pipe_case() -> Case {
 /// A sleep: the timer's interrupt and the wake-up.
 pub(super) fn nanosleep_case() -> Case {
     let sleep = |n: u64| (0..n).for_each(|_| std::thread::sleep(SLEEP));
-    Case::looped("nanosleep/100us", "a sleep of 100 µs", sleep).claim(Claim::Counted(check_slept)).predict(
-        20_000.0,
-        30_000.0,
-        "a timer set, a sleep, its interrupt, a wake-up",
-    )
+    let case = Case::looped("nanosleep/100us", "a sleep of 100 µs", sleep).claim(Claim::Counted(check_slept));
+    case.predict(20_000.0, 30_000.0, "a timer set, a sleep, its interrupt, a wake-up")
 }
 
 /// Claim of a case that waits: the process gives up the CPU once an operation, unless the reply comes before it
@@ -114,7 +106,7 @@ pub(super) fn nanosleep_case() -> Case {
 ///
 /// # Errors
 /// The evidence sentence, if the process slept in fewer than half of the operations.
-pub(super) fn check_slept(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+pub(super) fn check_slept(delta: &Delta, iterations: u64) -> Judged {
     const MOST: f64 = 0.5;
     let each = delta.counted.voluntary_switches as f64 / iterations.max(1) as f64;
     let sentence = format!("the process slept {each:.2} times an operation");
@@ -126,7 +118,7 @@ pub(super) fn check_slept(delta: &Delta, iterations: u64) -> std::result::Result
 ///
 /// # Errors
 /// The evidence sentence, if the process slept in more than one of twenty operations.
-pub(super) fn check_hardly_slept(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+pub(super) fn check_hardly_slept(delta: &Delta, iterations: u64) -> Judged {
     const MOST: f64 = 0.05;
     let each = delta.counted.voluntary_switches as f64 / iterations.max(1) as f64;
     let sentence = format!("the process slept {each:.3} times an operation");
@@ -134,7 +126,7 @@ pub(super) fn check_hardly_slept(delta: &Delta, iterations: u64) -> std::result:
 }
 
 /// The claim of a computation: it never gives up the CPU.
-fn check_never_slept(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+fn check_never_slept(delta: &Delta, iterations: u64) -> Judged {
     let times = delta.counted.voluntary_switches;
     let sentence = format!("the process slept {times} times in {iterations} operations");
     if times > 0 { Err(sentence + ": it should only compute") } else { Ok(sentence) }

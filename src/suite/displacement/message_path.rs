@@ -1,9 +1,8 @@
 //! The networks between the sender of a message and its server, and the set-up that `scripts/two-nodes` makes and describes in an
 //! environment variable.
 
-use crate::case::{Need, Place};
 use crate::environment::Wire;
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::platform::namespace;
 use std::net::{IpAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
@@ -72,22 +71,14 @@ impl NetworkPath {
     pub(super) fn connect(self) -> Result<[TcpStream; 2]> {
         let nodes = || Nodes::from_environment().map_err(Error::Missing);
         match self {
-            Self::Loopback => connect_in_namespaces("127.0.0.1", |f| f(), |f| f()),
+            Self::Loopback => connect_within("127.0.0.1", None, None),
             Self::Steered => {
                 let there = nodes()?.steered;
-                connect_in_namespaces(
-                    "127.0.0.1",
-                    |f| namespace::run_in_namespace(&there, f),
-                    |f| namespace::run_in_namespace(&there, f),
-                )
+                connect_within("127.0.0.1", Some(&there), Some(&there))
             }
             Self::Nodes => {
                 let nodes = nodes()?;
-                connect_in_namespaces(
-                    &nodes.address,
-                    |f| namespace::run_in_namespace(&nodes.peer, f),
-                    |f| f(),
-                )
+                connect_within(&nodes.address, Some(&nodes.peer), None)
             }
         }
     }
@@ -99,20 +90,22 @@ impl NetworkPath {
     }
 }
 
-/// Makes a socket in the namespace of its caller.
-type Make<'a, T> = &'a dyn Fn() -> Result<T>;
+/// Runs `make` in the network namespace of this file, if there is one.
+fn within<T>(namespace: Option<&PathBuf>, make: impl FnOnce() -> Result<T>) -> Result<T> {
+    match namespace {
+        Some(namespace) => namespace::run_in_namespace(namespace, make),
+        None => make(),
+    }
+}
 
-/// Listens in the namespace of `there` and connects from that of `here`, both ends with `TCP_NODELAY`.
-fn connect_in_namespaces(
-    address: &str,
-    there: impl Fn(Make<'_, TcpListener>) -> Result<TcpListener>,
-    here: impl Fn(Make<'_, TcpStream>) -> Result<TcpStream>,
-) -> Result<[TcpStream; 2]> {
+/// Listens in the namespace `there` and connects from `here`, both ends with `TCP_NODELAY`.
+fn connect_within(address: &str, there: Option<&PathBuf>, here: Option<&PathBuf>) -> Result<[TcpStream; 2]> {
     let refused =
         |call: &'static str| move |cause| Error::Kernel { call: format!("{call} ({address})"), cause };
-    let listener = there(&|| TcpListener::bind((address, 0)).map_err(refused("listening for TCP")))?;
+    let listener = within(there, || TcpListener::bind((address, 0)).map_err(refused("listening for TCP")))?;
     let to = listener.local_addr().map_err(refused("naming a socket"))?;
-    let near = here(&|| TcpStream::connect_timeout(&to, PATIENCE).map_err(refused("connecting by TCP")))?;
+    let connect = || TcpStream::connect_timeout(&to, PATIENCE).map_err(refused("connecting by TCP"));
+    let near = within(here, connect)?;
     let (far, _) = listener.accept().map_err(refused("accepting TCP"))?;
     for end in [&near, &far] {
         end.set_nodelay(true).map_err(refused("setting TCP_NODELAY"))?;
@@ -198,12 +191,9 @@ pub(super) fn check_steered_here(place: &Place) -> std::result::Result<(), Strin
 pub(super) fn check_loopback_not_steered(_: &Place) -> std::result::Result<(), String> {
     let path = "/sys/class/net/lo/queues/rx-0/rps_cpus";
     let mask = std::fs::read_to_string(path).unwrap_or_default();
-    match mask.trim().chars().all(|c| c == '0' || c == ',') {
-        true => Ok(()),
-        false => {
-            Err(format!("{path} is {}: receive work of the loopback is steered; write 0 there", mask.trim()))
-        }
-    }
+    ensure(mask.trim().chars().all(|c| c == '0' || c == ','), || {
+        format!("{path} is {}: receive work of the loopback is steered; write 0 there", mask.trim())
+    })
 }
 
 #[cfg(test)]

@@ -4,11 +4,8 @@
 use super::exchange::{connection_error, start_server, step_answer};
 use super::local_case::check_slept;
 use super::message_path::NetworkPath;
-use crate::case::need::{PINNED, TWO_CPUS};
-use crate::case::{Case, Claim, Place, Report, Subject, set_up};
-use crate::clock::{Clock, Ticks};
 use crate::environment::Wire;
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::kit::kernel_call::time_until_error;
 use crate::platform::partner::Partner;
 use std::io::{Read, Write};
@@ -155,7 +152,6 @@ impl Subject for Caller {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::Scale;
     use crate::kit::runnable::test_place;
     use crate::platform::cpu;
 

@@ -6,11 +6,9 @@
 //! unless the reply comes while a sender with a lower nice value computes. Senders with equal nice values do not
 //! preempt each other, which saves one switch a message.
 
-use super::exchange::{Client, Exchange, Sizes};
+use super::exchange::{AFTERWARDS, Client, Exchange, Sizes};
 use super::message_path::NetworkPath;
-use crate::case::{Place, Report, Subject};
-use crate::clock::{Clock, Ticks};
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::platform::fluid::NICER;
 use crate::platform::futex::{Reach, wait, wake};
 use crate::platform::partner::{Class, Kind, Partner, Task};
@@ -57,13 +55,13 @@ impl SharedCpu {
     /// Sends until all senders together have sent `iterations` messages.
     fn send_messages(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         let Self { own, others, done } = self;
-        (0..WARM_UP).try_for_each(|_| own.exchange_message())?;
+        (0..WARM_UP).try_for_each(|_| own.exchange::<AFTERWARDS>())?;
         let (mut sent, before) = (0, others.message_count());
         let mut answered = Ok(());
         *done = 0;
         let ticks = clock.time(|| {
             while *done < iterations {
-                answered = own.exchange_message();
+                answered = own.exchange::<AFTERWARDS>();
                 if answered.is_err() {
                     break;
                 }
@@ -168,7 +166,7 @@ fn exchange_or_rest(client: &mut Client, page: &Words, index: usize, nice: i32) 
         wait(&page[TURN].value, turn, Reach::Shared);
         return 0;
     }
-    match client.exchange_message() {
+    match client.exchange::<AFTERWARDS>() {
         Ok(true) => {
             page[MESSAGES + index].value.fetch_add(1, SeqCst);
             0
@@ -204,7 +202,6 @@ pub(super) fn may_lower_nice_value(_: &Place) -> std::result::Result<(), String>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::Scale;
     use crate::kit::runnable;
 
     fn place() -> Place {

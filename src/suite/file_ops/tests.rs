@@ -1,5 +1,4 @@
 use super::*;
-use crate::case::Subject;
 use crate::kit::runnable::test_clock;
 
 #[test]

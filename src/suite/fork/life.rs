@@ -1,8 +1,6 @@
 //! The life of a child, timed as a whole or until the creating call returns.
 
-use crate::case::{Place, SetUp, set_up};
-use crate::clock::{Clock, Counts};
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::kit::scheduling_policy::Batch;
 use crate::kit::start_order::{Order, Repeats};
 use crate::kit::task;
@@ -44,8 +42,7 @@ impl Parent {
     fn with_trial_child<T>(call: &'static str, on: &mut T, create: impl Fn(&mut T) -> i64) -> Result<Self> {
         let parent = Self { call, watchdog: Watchdog::for_this_thread(PERIOD)? };
         parent.check_ended(parent.wait_for(create(on)))?;
-        parent.check_none_left()?;
-        Ok(parent)
+        parent.check_none_left().map(|()| parent)
     }
 
     /// Waits for a child; `child` is what the creating call has returned.
@@ -81,9 +78,19 @@ impl Parent {
     }
 }
 
-/// Set-up that times whole lives, all of a batch in one bracket. `open` makes what `create` works on.
+/// What a bracket holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Bracket {
+    /// All lives of a batch.
+    Batch,
+    /// One life.
+    Each,
+}
+
+/// Set-up that times whole lives. `open` makes what `create` works on.
 pub(super) fn whole_life_set_up<T: 'static>(
     call: &'static str,
+    bracket: Bracket,
     open: impl Fn(&Place) -> Result<T> + 'static,
     create: impl Fn(&mut T) -> i64 + Copy + 'static,
 ) -> SetUp {
@@ -92,35 +99,21 @@ pub(super) fn whole_life_set_up<T: 'static>(
         let parent = Parent::with_trial_child(call, &mut on, create)?;
         Ok(move |n: u64, clock: &Clock| {
             let mut bad = None;
-            let ticks = clock.time(|| {
-                bad = (0..n).map(|_| parent.wait_for(create(&mut on))).find(|ended| !ended.is_clean_exit());
-            });
+            let ticks = match bracket {
+                Bracket::Batch => clock.time(|| {
+                    bad =
+                        (0..n).map(|_| parent.wait_for(create(&mut on))).find(|ended| !ended.is_clean_exit());
+                }),
+                Bracket::Each => clock.time_each(
+                    n,
+                    &mut on,
+                    |_| Ok(()),
+                    |on| parent.wait_for(create(on)),
+                    |_, ended| parent.check_ended(ended).map(|()| Counts::Yes),
+                )?,
+            };
             bad.map_or(Ok(()), |bad| parent.check_ended(bad))?;
-            parent.check_none_left()?;
-            Ok(ticks)
-        })
-    })
-}
-
-/// As [`whole_life_set_up`], with a bracket around each life.
-pub(super) fn each_life_set_up<T: 'static>(
-    call: &'static str,
-    open: impl Fn(&Place) -> Result<T> + 'static,
-    create: impl Fn(&mut T) -> i64 + Copy + 'static,
-) -> SetUp {
-    set_up(move |place| {
-        let mut on = open(place)?;
-        let parent = Parent::with_trial_child(call, &mut on, create)?;
-        Ok(move |n: u64, clock: &Clock| {
-            let ticks = clock.time_each(
-                n,
-                &mut on,
-                |_| Ok(()),
-                |on| parent.wait_for(create(on)),
-                |_, ended| parent.check_ended(ended).map(|()| Counts::Yes),
-            )?;
-            parent.check_none_left()?;
-            Ok(ticks)
+            parent.check_none_left().map(|()| ticks)
         })
     })
 }
@@ -148,8 +141,7 @@ pub(super) fn fork_call_set_up<T: 'static>(open: impl Fn(&Place) -> Result<T> + 
                     repeats.judge_creation("fork", &order)
                 },
             )?;
-            parent.check_none_left()?;
-            Ok(ticks)
+            parent.check_none_left().map(|()| ticks)
         })
     })
 }

@@ -6,9 +6,7 @@
 //! * **OWN-BUFFER**: the call writes only into the slice that it is given, and gets its length.
 #![allow(unsafe_code)]
 
-use crate::case::Subject;
-use crate::clock::{Clock, Ticks};
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::kit::kernel_call::{check_granted, time_calls};
 use crate::platform::arch::syscall4;
 use std::fs::{File, create_dir_all};

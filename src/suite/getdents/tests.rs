@@ -1,6 +1,5 @@
 use super::operation::file_name;
 use super::*;
-use crate::case::Subject;
 use crate::kit::runnable::test_clock;
 
 #[test]

@@ -3,11 +3,10 @@
 //! Each task has two locks, of which it holds one. In a round it takes the held lock of its predecessor, takes its own free
 //! one for the next round, and releases the two others. The measuring thread is task 0, and begins each round.
 
-use super::operation::{Condition, FutexMutex, LibraryMutex, Lock, flock};
-use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, Place, Rule, SetUp, Subject, set_up};
-use crate::error::{Error, Result};
-use crate::kit::kernel_call::check_granted;
+use super::operation::{FutexMutex, LibraryMutex, Lock, flock};
+use crate::kit::contract::*;
+use crate::kit::ipc::Condition;
+use crate::kit::kernel_call::{byte_lock, check_granted};
 use crate::kit::placement::Placement;
 use crate::kit::round_trip::{Exchange, both_left_cpu};
 use crate::platform::partner::{Class, Kind, Partner};
@@ -63,14 +62,8 @@ struct Records(File);
 
 impl Records {
     fn set(&self, index: usize, kind: i32) -> i64 {
-        let record = libc::flock {
-            l_type: kind as libc::c_short,
-            l_whence: libc::SEEK_SET as libc::c_short,
-            l_start: index as libc::off_t,
-            l_len: 1,
-            l_pid: 0,
-        };
-        fcntl(&self.0, FcntlArg::F_SETLKW(&record)).map_or_else(|errno| -i64::from(errno as i32), i64::from)
+        fcntl(&self.0, FcntlArg::F_SETLKW(&byte_lock(index, kind)))
+            .map_or_else(|errno| -i64::from(errno as i32), i64::from)
     }
 }
 
@@ -90,9 +83,9 @@ fn open_file(place: &Place, index: usize) -> Result<File> {
     file.map_err(|e| Error::file(path, "opening", e))
 }
 
-fn threads_share<L: Lock + Default>() -> SetUp {
-    set_up(|place| {
-        let locks: Arc<Vec<L>> = Arc::new((0..LOCKS).map(|_| L::default()).collect());
+fn threads_share<L: Lock>(make: fn() -> L) -> SetUp {
+    set_up(move |place| {
+        let locks: Arc<Vec<L>> = Arc::new((0..LOCKS).map(|_| make()).collect());
         Cascade::start(place, Kind::Thread, move || Ok(Arc::clone(&locks)))
     })
 }
@@ -106,9 +99,9 @@ pub(super) fn cascade_cases() -> Vec<Case> {
     let records =
         set_up(|place| Cascade::start(place, Kind::Process, || Ok(Records(open_file(place, LOCKS)?))));
     vec![
-        cascade_case("futex-mutex", "a mutex", threads_share::<FutexMutex>(), true),
-        cascade_case("pthread-mutex", "the C library's mutex", threads_share::<LibraryMutex>(), false),
-        cascade_case("condition", "a condition variable", threads_share::<Condition>(), false),
+        cascade_case("futex-mutex", "a mutex", threads_share(FutexMutex::default), true),
+        cascade_case("pthread-mutex", "the C library's mutex", threads_share(LibraryMutex::default), false),
+        cascade_case("condition", "a condition variable", threads_share(Condition::full), false),
         cascade_case("flock", "flock", whole_files, false),
         cascade_case("record-lock", "fcntl", records, false),
     ]
@@ -118,13 +111,10 @@ fn cascade_case(name: &str, title: &str, set_up: SetUp, is_default: bool) -> Cas
     let title = format!("a lock by {title} handed round {TASKS} tasks, on one CPU");
     let case = Placement::Same.add_needs(Case::new(format!("cascade/{name}-{TASKS}"), title, set_up));
     let case = if is_default { case } else { case.need(FULL_SCALE) };
+    let why = "a wake-up and a switch for each task, and four operations on locks";
     case.derived_figure("hand-over", Rule::OfCost(1.0 / TASKS as f64))
         .claim(Claim::Counted(both_left_cpu))
-        .predict(
-            TASKS as f64 * 1_000.0,
-            TASKS as f64 * 2_500.0,
-            "a wake-up and a switch for each task, and four operations on locks",
-        )
+        .predict(TASKS as f64 * 1_000.0, TASKS as f64 * 2_500.0, why)
 }
 
 /// The measuring thread's part.
@@ -223,7 +213,6 @@ impl<L: Locks> Drop for Cascade<L> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::Scale;
     use crate::kit::runnable::{assert_cases_run, test_place};
 
     #[test]

@@ -8,7 +8,7 @@
 #![allow(unsafe_code)]
 
 use crate::error::{Error, Result};
-use crate::kit::ipc::{Channel, PosixSemaphore, Semaphore};
+use crate::kit::ipc::{Channel, Condition, PosixSemaphore, Semaphore};
 use crate::kit::kernel_call::check_granted;
 use crate::platform::futex::{Reach, lock_pi, unlock_pi, wait, wake};
 use crate::platform::shared::Word;
@@ -17,7 +17,6 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::{Condvar, Mutex, PoisonError};
 
 /// A lock that one task holds at a time.
 pub trait Lock: Send + Sync + 'static {
@@ -162,25 +161,13 @@ impl Lock for InheritingMutex {
     }
 }
 
-/// A flag that tasks wait for by the standard library's condition variable.
-#[derive(Default)]
-pub struct Condition {
-    is_taken: Mutex<bool>,
-    changed: Condvar,
-}
-
 impl Lock for Condition {
     fn acquire(&self) {
-        let mut is_taken = self.is_taken.lock().unwrap_or_else(PoisonError::into_inner);
-        while *is_taken {
-            is_taken = self.changed.wait(is_taken).unwrap_or_else(PoisonError::into_inner);
-        }
-        *is_taken = true;
+        self.receive();
     }
 
     fn release(&self) {
-        *self.is_taken.lock().unwrap_or_else(PoisonError::into_inner) = false;
-        self.changed.notify_one();
+        self.send();
     }
 }
 
@@ -223,6 +210,6 @@ mod tests {
         excludes(PosixSemaphore::new(1).expect("a semaphore"));
         excludes(set_semaphore().expect("a semaphore"));
         excludes(InheritingMutex::default());
-        excludes(Condition::default());
+        excludes(Condition::full());
     }
 }

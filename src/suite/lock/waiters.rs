@@ -1,9 +1,6 @@
 //! Threads that sleep on one word, and the calls that wake them or move them to another word.
 
-use crate::case::need::{FULL_SCALE, PINNED, TWO_CPUS};
-use crate::case::{Case, Claim, OwnTasks, Place, Report, Rule, SetUp, Subject, set_up};
-use crate::clock::{Clock, Counts, Delta, Ticks};
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::kit::crew::Crew;
 use crate::kit::kernel_call::check_granted;
 use crate::platform::futex::{Reach, count_sleepers, requeue_all, wait, wake, wake_all};
@@ -38,18 +35,15 @@ pub enum Call {
     WakeByTwo,
 }
 
+use Call::{Requeue, WakeAll, WakeByTwo, WakeEach};
+
 /// Name, title, call, predicted core cycles of a waiter, and whether a default run measures it.
+#[rustfmt::skip]
 const ROWS: [(&str, &str, Call, f64, bool); 4] = [
-    ("futex-wake/one-by-one-16", "16 sleeping threads woken by 16 calls", Call::WakeEach, 3_000.0, true),
-    ("futex-wake/at-once-16", "16 sleeping threads woken by one call", Call::WakeAll, 2_500.0, false),
-    (
-        "futex-wake/by-two-16",
-        "16 sleeping threads woken by two threads, one call each",
-        Call::WakeByTwo,
-        2_000.0,
-        false,
-    ),
-    ("futex-requeue/at-once-16", "16 sleeping threads moved to another futex", Call::Requeue, 100.0, false),
+    ("futex-wake/one-by-one-16", "16 sleeping threads woken by 16 calls", WakeEach, 3_000.0, true),
+    ("futex-wake/at-once-16", "16 sleeping threads woken by one call", WakeAll, 2_500.0, false),
+    ("futex-wake/by-two-16", "16 sleeping threads woken by two threads, one call each", WakeByTwo, 2_000.0, false),
+    ("futex-requeue/at-once-16", "16 sleeping threads moved to another futex", Requeue, 100.0, false),
 ];
 
 pub(super) fn waiter_cases() -> Vec<Case> {
@@ -70,7 +64,7 @@ pub(super) fn waiter_cases() -> Vec<Case> {
 
 /// Each waiter left its CPU once an iteration. The last time may not be counted yet, and one that is woken after it was queued and
 /// before it has left, as where a host stops its virtual CPU there, does not leave.
-fn claim_waiters_slept(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+fn claim_waiters_slept(delta: &Delta, iterations: u64) -> Judged {
     let left = delta.partners.map_or(0, |partners| partners.fewest_switches);
     let seen = format!("each waiter left its CPU at least {left} times in {iterations} iterations");
     // Fewer than the tenth that a lie may leave out.
@@ -167,12 +161,11 @@ impl Waiters {
             Call::Requeue => wake_all(&self.words[OTHER].value, Reach::Private),
             _ => answer,
         };
-        match (answer, woken_later) == (WAITERS as i64, WAITERS as i64) {
-            true => Ok(()),
-            false => Err(Error::Contradicted(format!(
+        ensure((answer, woken_later) == (WAITERS as i64, WAITERS as i64), || {
+            Error::Contradicted(format!(
                 "{WAITERS} threads slept, {answer} were woken or moved, and {woken_later} were found where they should be"
-            ))),
-        }
+            ))
+        })
     }
 }
 
@@ -202,7 +195,6 @@ impl Subject for Waiters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::Scale;
     use crate::kit::runnable::{assert_cases_run, test_place};
 
     #[test]

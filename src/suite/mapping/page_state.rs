@@ -1,8 +1,7 @@
 //! Pages whose state is changed: written back, moved, given back, made huge, a row each.
 
 use super::{MIB, touched_region};
-use crate::case::{Place, Subject};
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::kit::fault_count::{FAULTS_COUNTED, Faults};
 use crate::kit::operation_table::{Omit, Proof, Row, checked_each, entered, operation_rows, repeated};
 use crate::platform::numa;

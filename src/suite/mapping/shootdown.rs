@@ -1,9 +1,7 @@
 //! Changes of a mapping that the CPUs of other threads must notice: their translation caches are flushed.
 
 use super::{MIB, touched_region};
-use crate::case::{Found, Place, Report, Subject};
-use crate::clock::{Clock, Ticks};
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::kit::operation_table::{Row, entered, operation_rows, repeated};
 use crate::platform::partner::{Class, Kind, Partner};
 use crate::platform::region::{self, PAGE, Region};

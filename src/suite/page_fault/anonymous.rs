@@ -2,9 +2,7 @@
 
 use super::touch::{Expected, Touches};
 use super::with_fault_claims;
-use crate::case::need::FOUR_KIB;
-use crate::case::{Case, Claim, OwnTasks, Rule, set_up};
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::platform::child::Child;
 use crate::platform::limit;
 use crate::platform::region::{HUGE_PAGE, PAGE, Region};
@@ -126,10 +124,7 @@ fn ranges_in_turn(begin: usize, pages: usize) -> [Range<usize>; 2] {
 
 /// A sentence unless as many huge pages `came` whole as were touched.
 fn check_huge_pages(touched: usize, came: usize) -> std::result::Result<(), String> {
-    if came == touched {
-        return Ok(());
-    }
-    Err(format!("{came} of {touched} huge pages came as such: {HUGE_PAGE_REMEDY}"))
+    ensure(came == touched, || format!("{came} of {touched} huge pages came as such: {HUGE_PAGE_REMEDY}"))
 }
 
 /// Writes after a fork, while the child shares the pages or after it has ended.

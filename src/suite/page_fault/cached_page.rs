@@ -2,9 +2,7 @@
 
 use super::touch::{Expected, Touches};
 use super::with_fault_claims;
-use crate::case::need::FOUR_KIB;
-use crate::case::{Case, Claim, Rule, set_up};
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::kit::evidence::WithEvidence;
 use crate::platform::evictable::Evictable;
 use crate::platform::region::{Order, PAGE};
@@ -91,15 +89,12 @@ fn single_page_case() -> Case {
         Ok(WithEvidence::new(touches, told))
     });
     let title = "a page of a file touched that is in the cache without its neighbours";
+    let why = "an exception, a page found in the cache and entered, fifteen looked for in vain";
     with_fault_claims(Case::new("cached-alone/4KiB", title, set_up).need(FOUR_KIB), Expected::OneEach)
         .claim(Claim::Checked("of each 64 KiB of the file one page was in the page cache, by mincore"))
         .claim(Claim::Linear)
         .derived_figure("byte", Rule::OfCost(1.0 / PAGE as f64))
-        .predict(
-            700.0,
-            900.0,
-            "an exception, a page found in the cache and entered, fifteen looked for in vain",
-        )
+        .predict(700.0, 900.0, why)
 }
 
 /// Reads the first page of each window.

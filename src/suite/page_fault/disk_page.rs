@@ -1,10 +1,7 @@
 //! Faults that read the disk, and the second and third touch of the same pages.
 
 use super::touch::Tally;
-use crate::case::need::FOUR_KIB;
-use crate::case::{Case, Claim, Place, Report, Rule, Scale, Subject, set_up};
-use crate::clock::{Clock, Counts, Delta, Ticks};
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::kit::fault_count::{self, FAULTS_COUNTED, Faults};
 use crate::platform::evictable::Evictable;
 use crate::platform::region::{Order, PAGE};
@@ -103,7 +100,7 @@ fn with_disk_claims(case: Case) -> Case {
 }
 
 /// The claim that there was at least one major fault per iteration, by the counters of the whole sample.
-pub(super) fn check_major_faults(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+pub(super) fn check_major_faults(delta: &Delta, iterations: u64) -> Judged {
     let (minor, major) = (delta.counted.minor_faults, delta.counted.major_faults);
     if major < iterations {
         return Err(format!(
@@ -248,8 +245,7 @@ impl Subject for Single {
         self.walk.tally.last = 0;
         let touch = |single: &mut Self| single.walk.file.region().read_first_byte(single.walk.page);
         let ticks = clock.time_each(iterations, self, Self::prepare_touch, touch, Self::check_touch)?;
-        check_device_reads(&self.walk, charged_before, iterations)?;
-        Ok(ticks)
+        check_device_reads(&self.walk, charged_before, iterations).map(|()| ticks)
     }
 
     fn report(&self) -> Report {

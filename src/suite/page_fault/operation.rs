@@ -10,10 +10,7 @@
 
 use super::touch::{Expected, Touches};
 use super::with_fault_claims;
-use crate::case::need::{FOUR_KIB, PINNED};
-use crate::case::{Case, Claim, Place, Report, Rule, Subject, set_up};
-use crate::clock::{Clock, Ticks};
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::kit::placement::Placement;
 use crate::platform::partner::{Class, Kind, Partner};
 use crate::platform::region::{PAGE, Region};
@@ -80,12 +77,8 @@ impl Userfault {
         let (filled, refused) = (AtomicU64::new(0), AtomicI64::new(0));
         let made = Self { region, source, descriptor, nudge, filled, refused };
         made.ioctl_or_error(0x3F, &mut [API, 0, 0], true, "UFFDIO_API")?;
-        made.ioctl_or_error(
-            0x00,
-            &mut [made.start_address(), bytes as u64, MODE_MISSING, 0],
-            true,
-            "UFFDIO_REGISTER",
-        )?;
+        let range = &mut [made.start_address(), bytes as u64, MODE_MISSING, 0];
+        made.ioctl_or_error(0x00, range, true, "UFFDIO_REGISTER")?;
         Ok(made)
     }
 
@@ -121,11 +114,8 @@ impl Userfault {
 
     fn unregister_region(&self, errno: Errno) -> i64 {
         self.refused.store(errno as i64, SeqCst);
-        let _ = self.send_ioctl(
-            0x01,
-            &mut [self.start_address(), (self.region.page_count() * PAGE) as u64],
-            false,
-        );
+        let bytes = (self.region.page_count() * PAGE) as u64;
+        let _ = self.send_ioctl(0x01, &mut [self.start_address(), bytes], false);
         -(errno as i64)
     }
 
@@ -187,26 +177,18 @@ const PAGES: usize = 256;
 
 pub(super) fn cases() -> Vec<Case> {
     let why = "an exception, two sleeps and wake-ups, three calls of the handler, a page made";
-    [
-        ("userfaultfd/copy", "a page that a thread fills by UFFDIO_COPY when it is touched", Filling::Copy),
-        (
-            "userfaultfd/zero-page",
-            "a page that a thread fills by UFFDIO_ZEROPAGE when it is touched",
-            Filling::Zero,
-        ),
-    ]
-    .map(|(name, title, filling)| userfault_case(name, title, filling).predict(6_000.0, 9_000.0, why))
-    .into()
-}
-
-fn userfault_case(name: &str, title: &str, filling: Filling) -> Case {
-    let case = Case::new(name, title, set_up(move |place| start_delegated(place, filling)))
-        .need(FOUR_KIB)
-        .need(PINNED);
-    with_fault_claims(case, Expected::OneEachOfAnyKind)
-        .claim(Claim::Checked("the handler filled one page a touch"))
-        .claim(Claim::Linear)
-        .derived_figure("byte", Rule::OfCost(1.0 / PAGE as f64))
+    let rows = [("copy", "UFFDIO_COPY", Filling::Copy), ("zero-page", "UFFDIO_ZEROPAGE", Filling::Zero)];
+    let case = |(name, call, filling): (&str, &str, Filling)| {
+        let title = format!("a page that a thread fills by {call} when it is touched");
+        let set_up = set_up(move |place| start_delegated(place, filling));
+        let case = Case::new(format!("userfaultfd/{name}"), title, set_up).need(FOUR_KIB).need(PINNED);
+        with_fault_claims(case, Expected::OneEachOfAnyKind)
+            .claim(Claim::Checked("the handler filled one page a touch"))
+            .claim(Claim::Linear)
+            .derived_figure("byte", Rule::OfCost(1.0 / PAGE as f64))
+            .predict(6_000.0, 9_000.0, why)
+    };
+    rows.map(case).into()
 }
 
 /// The touches, the thread that resolves their faults, and the region of both.

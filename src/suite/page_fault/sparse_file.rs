@@ -3,10 +3,7 @@
 
 use super::disk_page::check_major_faults;
 use super::touch::Tally;
-use crate::case::need::FOUR_KIB;
-use crate::case::{Case, Claim, Report, Subject, set_up};
-use crate::clock::{Clock, Counts, Ticks};
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::kit::fault_count::{self, FAULTS_COUNTED, Faults};
 use crate::platform::region::{Order, PAGE, Region};
 use crate::platform::volume;
@@ -140,9 +137,7 @@ fn make_sparse_file(directory: &Path, bytes: u64) -> Result<File> {
 
 /// A hole reads as zero, and nothing is read from a device for it.
 fn check_hole(byte: Option<u8>, charged: Option<(u64, u64)>) -> Result<()> {
-    if byte != Some(0) {
-        return Err(Error::Disproved(format!("a hole held {byte:?} and no zero")));
-    }
+    ensure(byte == Some(0), || Error::Disproved(format!("a hole held {byte:?} and no zero")))?;
     match charged {
         Some((before, after)) if after > before => Err(Error::Contradicted(format!(
             "the kernel has read {} bytes from a device for a touch of a hole",

@@ -1,9 +1,7 @@
 //! The subject of cases that touch pages: it prepares some pages untimed, touches them in one bracket, and counts
 //! faults around it.
 
-use crate::case::{Report, Subject};
-use crate::clock::{Clock, Counts, Delta, Ticks};
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::kit::fault_count::{Faults, UNCOUNTED, counts_faults};
 
 /// The number of faults that touches must have caused.
@@ -137,13 +135,11 @@ impl<P: FnMut(usize) -> Result<()>, T: FnMut(usize)> Subject for Touches<P, T> {
 
 /// Claim: each iteration took at least one fault. The counters cover the whole sample, so they include the faults
 /// of preparing the pages.
-pub(super) fn check_fault_each(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+pub(super) fn check_fault_each(delta: &Delta, iterations: u64) -> Judged {
     let faults = delta.counted.minor_faults + delta.counted.major_faults;
-    if faults < iterations {
-        return Err(format!(
-            "{faults} faults in {iterations} iterations: not every one touched a fresh page"
-        ));
-    }
+    ensure(faults >= iterations, || {
+        format!("{faults} faults in {iterations} iterations: not every one touched a fresh page")
+    })?;
     Ok(format!("{faults} faults in {iterations} iterations, with what prepares them"))
 }
 
@@ -181,12 +177,9 @@ impl Tally {
         if self.left_out <= 16 + self.touches {
             return Ok(Counts::Again);
         }
+        let (left, all, Faults { minor, major }) = (self.left_out, self.left_out + self.touches, faults);
         Err(format!(
-            "{} of {} touches were not the fault that they had to be (the last: {} minor, {} major)",
-            self.left_out,
-            self.left_out + self.touches,
-            faults.minor,
-            faults.major
+            "{left} of {all} touches were not the fault that they had to be (the last: {minor} minor, {major} major)"
         ))
     }
 

@@ -8,13 +8,11 @@
 #![allow(unsafe_code)]
 
 use super::{Operation, Work, efficiency_curve, multiply};
-use crate::case::Place;
-use crate::error::{Error, Result};
-use crate::kit::kernel_call::errno_of;
+use crate::kit::contract::*;
+use crate::kit::kernel_call::{byte_lock, c_path, errno_of};
 use crate::platform::futex::{self, Reach};
 use crate::platform::shared::Words;
-use crate::platform::syscall::{self, OPEN, RawCall};
-use crate::record::Curve;
+use crate::platform::syscall::{self, OPEN, POLL, RawCall};
 use memmap2::MmapMut;
 use nix::errno::Errno;
 use nix::fcntl::{FallocateFlags, FcntlArg, OFlag, fallocate, fcntl, openat};
@@ -25,23 +23,15 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::stat::Mode;
 use nix::sys::uio::{pread, pwrite, writev};
 use nix::unistd::{UnlinkatFlags, Whence, dup, ftruncate, linkat, lseek, pipe, read, unlinkat, write};
-use std::ffi::CString;
 use std::fs::File;
 use std::hint::black_box;
 use std::io::IoSlice;
 use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::PathBuf;
 use std::ptr::NonNull;
 
 const PAGE: usize = 4096;
-/// The system call of poll(3).
-#[cfg(target_arch = "x86_64")]
-const POLL: (&str, i64) = ("poll", libc::SYS_poll);
-#[cfg(not(target_arch = "x86_64"))]
-const POLL: (&str, i64) = ("ppoll", libc::SYS_ppoll);
-
 macro_rules! call {
     ($($name:ident),*) => { &[$((stringify!($name), libc::$name)),*] };
 }
@@ -253,8 +243,7 @@ fn byte_through_pipe(_: &Place, _: usize) -> Result<Work> {
 
 fn open_and_close(path: PathBuf) -> Result<Work> {
     file_at(path.clone())?;
-    let path = CString::new(path.as_os_str().as_bytes())
-        .map_err(|_| Error::Usage(format!("{}: a path holds a zero byte", path.display())))?;
+    let path = c_path(&path)?;
     Ok(Box::new(move |n| syscall::repeat_open_close(&path, n)))
 }
 
@@ -298,14 +287,7 @@ fn create_and_unlink(directory: PathBuf, index: usize) -> Result<Work> {
 
 /// Locks a byte of the file.
 fn lock_and_unlock_byte(file: File, byte: usize) -> Result<Work> {
-    let record = |kind: libc::c_int| libc::flock {
-        l_type: kind as libc::c_short,
-        l_whence: libc::SEEK_SET as libc::c_short,
-        l_start: byte as libc::off_t,
-        l_len: 1,
-        l_pid: 0,
-    };
-    let (taken, released) = (record(libc::F_WRLCK), record(libc::F_UNLCK));
+    let [taken, released] = [libc::F_WRLCK, libc::F_UNLCK].map(|kind| byte_lock(byte, kind));
     repeat(move || {
         fcntl(&file, FcntlArg::F_SETLK(&taken))?;
         fcntl(&file, FcntlArg::F_SETLK(&released)).map(drop)

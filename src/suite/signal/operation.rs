@@ -9,7 +9,7 @@
 //! * **OWN-BUFFER**: the kernel reads and writes only the value that it is given, which is as large as its structure.
 #![allow(unsafe_code)]
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, ensure};
 use crate::kit::kernel_call::check_granted;
 use crate::platform::arch::syscall4;
 use crate::platform::limit;
@@ -88,9 +88,7 @@ impl Action {
         let mut before = MaybeUninit::zeroed();
         // SAFETY: HANDLER, OWN-BUFFER.
         let answer = unsafe { libc::sigaction(signal, &raw const chosen, before.as_mut_ptr()) };
-        if answer != 0 {
-            return Err(Error::from_case_errno("rt_sigaction", Errno::last()));
-        }
+        ensure(answer == 0, || Error::from_case_errno("rt_sigaction", Errno::last()))?;
         // SAFETY: OWN-BUFFER: the kernel has written the previous action.
         Ok(Self { signal, chosen, before: unsafe { before.assume_init() } })
     }
@@ -253,9 +251,7 @@ impl Timer {
             let (event, id) = (&raw mut event as usize, &raw mut id as usize);
             syscall4(libc::SYS_timer_create, libc::CLOCK_MONOTONIC as usize, event, id, 0)
         };
-        if answer < 0 {
-            return Err(limit::timer_error("timer_create", Error::decode_errno(answer)));
-        }
+        ensure(answer >= 0, || limit::timer_error("timer_create", Error::decode_errno(answer)))?;
         Ok(Self(id))
     }
 

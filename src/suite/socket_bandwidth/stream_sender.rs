@@ -1,8 +1,6 @@
 //! The sending end of one or several streams to partners on this machine.
 
-use crate::case::{Report, Subject};
-use crate::clock::{Clock, Ticks};
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::kit::placement::explain_refusal;
 use crate::kit::socket::flow::{Bounds, Control};
 use crate::kit::socket::source::Source;

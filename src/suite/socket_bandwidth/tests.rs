@@ -1,6 +1,4 @@
 use super::*;
-use crate::case::{Scale, Subject};
-use crate::clock::Clock;
 use crate::kit::runnable::{runnable_cases, test_place};
 use crate::kit::socket::{raw_descriptor, transfer};
 use crate::platform::cpu;

@@ -1,9 +1,7 @@
 //! Connections in one process, of which one part or the whole is timed.
 
 use super::{Ending, Part, QUEUE, Row};
-use crate::case::{Report, Subject};
-use crate::clock::{Clock, Counts, Ticks};
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::kit::kernel_call::time_until_error;
 use crate::kit::placement::partner_time_limit;
 use crate::kit::socket::connection::{
@@ -20,6 +18,8 @@ const SOURCES: u8 = 8;
 
 /// The state of one attempt to connect: the client, once it is made.
 type Attempt<'a> = (&'a mut Parts, Option<End>);
+/// A call, and its negative error number.
+type Refused = (&'static str, i64);
 /// Of connect(2), and of accept(2) where it is timed: an end or a negative error number.
 type Answers = (i64, Option<std::result::Result<End, i64>>);
 
@@ -118,12 +118,9 @@ impl Parts {
     /// Moves to the next address where connect(2) was refused for want of a port; another refusal is an error.
     fn use_next_address(&mut self, refused: i64) -> Result<()> {
         const NO_PORT: i64 = -(libc::EADDRNOTAVAIL as i64);
-        match refused == NO_PORT && self.sources.move_to_next_address() {
-            true => Ok(()),
-            false => {
-                Err(error_from_answer(&format!("connect, after {} of them", self.sources.made), refused))
-            }
-        }
+        ensure(refused == NO_PORT && self.sources.move_to_next_address(), || {
+            error_from_answer(&format!("connect, after {} of them", self.sources.made), refused)
+        })
     }
 
     /// Accepts the connection that waits.
@@ -181,8 +178,7 @@ impl Parts {
         // Connections are accepted in the order in which they were made.
         let client = self.waiting.remove(0);
         verify_ends(self.row.family, &client, &server)?;
-        close_both(self.row.ending, client, server)?;
-        Ok(ticks)
+        close_both(self.row.ending, client, server).map(|()| ticks)
     }
 
     /// Times close(2) of both ends, or of the first end only.
@@ -226,17 +222,11 @@ impl SinglePart {
 impl Subject for SinglePart {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         let Self { alarm, parts } = self;
-        let mut sum = Ticks(0);
-        alarm.run_with_limit(partner_time_limit(iterations), || {
-            for _ in 0..iterations {
-                sum += match parts.row.part {
-                    Part::Connect => return parts.time_connect(iterations, false, clock),
-                    Part::SetUpBoth => return parts.time_connect(iterations, true, clock),
-                    Part::Accept(count) => parts.time_accept(count, clock)?,
-                    Part::TearDown | Part::OneEnd => parts.time_close(clock)?,
-                };
-            }
-            Ok(sum)
+        alarm.run_with_limit(partner_time_limit(iterations), || match parts.row.part {
+            Part::Connect => parts.time_connect(iterations, false, clock),
+            Part::SetUpBoth => parts.time_connect(iterations, true, clock),
+            Part::Accept(count) => (0..iterations).map(|_| parts.time_accept(count, clock)).sum(),
+            Part::TearDown | Part::OneEnd => (0..iterations).map(|_| parts.time_close(clock)).sum(),
         })
     }
 
@@ -265,15 +255,12 @@ pub(super) fn verify_ends(family: Family, client: &End, server: &End) -> Result<
     }
     let (ours, theirs) =
         (client.own_and_peer_addresses().map(|of| of[0]), server.own_and_peer_addresses().map(|of| of[1]));
-    if ours != theirs {
-        return Err(Error::Disturbed(format!(
-            "{theirs:?} was accepted where {ours:?} had connected: run again"
-        )));
-    }
-    match client.is_established() && server.is_established() {
-        true => Ok(()),
-        false => Err(Error::Disproved(format!("the connection of {ours:?} is not established on both ends"))),
-    }
+    ensure(ours == theirs, || {
+        Error::Disturbed(format!("{theirs:?} was accepted where {ours:?} had connected: run again"))
+    })?;
+    ensure(client.is_established() && server.is_established(), || {
+        Error::Disproved(format!("the connection of {ours:?} is not established on both ends"))
+    })
 }
 
 /// Checks that both ends of a Unix connection belong to this process.
@@ -327,11 +314,7 @@ pub(super) fn whole_connections(family: Family, ending: Ending) -> Result<impl S
 /// # Errors
 /// The call that was refused, and its negative error number.
 #[inline(always)]
-fn connect_and_close(
-    at: &Address,
-    listener: i32,
-    ending: Ending,
-) -> std::result::Result<(), (&'static str, i64)> {
+fn connect_and_close(at: &Address, listener: i32, ending: Ending) -> std::result::Result<(), Refused> {
     let client = open_stream_socket(at).map_err(|answer| ("socket", answer))?;
     let connected = client.connect(at);
     if connected < 0 {

@@ -1,6 +1,4 @@
 use super::*;
-use crate::case::{Place, Scale, Subject};
-use crate::clock::Clock;
 use crate::kit::runnable::{self, runnable_cases};
 use crate::kit::socket::connection;
 use crate::platform::child::Child;

@@ -2,15 +2,13 @@
 //! answers.
 
 use super::{Make, TCP_LAYERS, are_few_sleeps};
-use crate::case::{Case, Claim, Need, Report, SetUp, Subject, set_up};
-use crate::clock::{Clock, Counts, Delta, Ticks};
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::kit::placement::{explain_refusal, partner_time_limit};
 use crate::kit::socket::Transport::Tcp;
 use crate::kit::socket::dialogue::{Dialogue, GREETING_BYTES, Timed};
 use crate::kit::socket::endpoint::{Blocking, Endpoint};
 use crate::kit::socket::icmp::Ping;
-use crate::kit::socket::{LOOPBACK, Transport, size_text, verify_connected};
+use crate::kit::socket::{LOOPBACK, Transport, size_text};
 use crate::kit::watchdog::Alarm;
 use crate::platform::partner::Partner;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -41,9 +39,7 @@ impl<E: Endpoint> Conversation<E> {
         let mut greeting = [0; GREETING_BYTES];
         let answer =
             alarm.run_with_limit(partner_time_limit(1), || dialogue.endpoint().receive(&mut greeting));
-        if answer < 0 {
-            return Err(explain_refusal(name, answer, &mut partners, 1));
-        }
+        ensure(answer >= 0, || explain_refusal(name, answer, &mut partners, 1))?;
         let (said, started) = (i32::from_ne_bytes(greeting), partners.first().map(Partner::task));
         match started {
             Some(task) if task.process.as_raw() == said => {
@@ -76,9 +72,7 @@ pub(super) fn single_process_control<E: Endpoint>(
     make: Make<E>,
     bytes: usize,
 ) -> Result<Box<dyn Subject>> {
-    let ends = transport.connected_pair()?;
-    verify_connected(transport, &ends)?;
-    let [near, far] = ends;
+    let [near, far] = transport.connected_pair()?;
     let (mut near, mut far) = (make(near)?, make(far)?);
     let (message, mut received) = (vec![1; bytes], vec![0; bytes]);
     Ok(Box::new(move |n: u64, clock: &Clock| {
@@ -105,9 +99,7 @@ pub(super) fn one_process_case(bytes: usize) -> Case {
 
 fn one_process_set_up(bytes: usize) -> SetUp {
     set_up(move |_| {
-        let ends = Tcp.connected_pair()?;
-        verify_connected(Tcp, &ends)?;
-        let [near, far] = ends;
+        let [near, far] = Tcp.connected_pair()?;
         let (mut near, mut far) = (Blocking::new(near)?, Blocking::new(far)?);
         let [mut message, mut passed, mut answer] = [vec![1; bytes], vec![0; bytes], vec![0; bytes]];
         let mut number = 0u64;
@@ -134,13 +126,11 @@ fn one_process_set_up(bytes: usize) -> SetUp {
 }
 
 /// The claim that no transfer waited for another task.
-fn claim_never_waited(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+fn claim_never_waited(delta: &Delta, iterations: u64) -> Judged {
     let waited = delta.counted.voluntary_switches;
     let seen = format!("it gave up the CPU {waited} times in {iterations}");
-    match are_few_sleeps(waited, iterations) {
-        true => Ok(seen),
-        false => Err(format!("{seen}: a message waited for another task")),
-    }
+    ensure(are_few_sleeps(waited, iterations), || format!("{seen}: a message waited for another task"))
+        .map(|()| seen)
 }
 
 /// This machine.

@@ -1,8 +1,6 @@
 //! Requests to a small web server of the suite: over one connection, or over one each.
 
-use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, Place, Rule, SetUp, set_up};
-use crate::error::Result;
+use crate::kit::contract::*;
 use crate::kit::placement::{NOT_THE_MESSAGE, Placement};
 use crate::kit::round_trip::{Exchange, both_left_cpu};
 use crate::kit::socket::LOOPBACK;
@@ -187,9 +185,7 @@ impl Client {
     fn connect(&self) -> std::result::Result<End, i64> {
         let end = open_stream_socket(&self.address)?;
         let connected = end.connect(&self.address);
-        if connected < 0 {
-            return Err(connected);
-        }
+        ensure(connected >= 0, || connected)?;
         // A request is one packet, and waits for none.
         match set_option(end.raw_descriptor(), libc::IPPROTO_TCP, libc::TCP_NODELAY, 1) {
             Ok(()) => Ok(end),
@@ -224,7 +220,6 @@ impl Client {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::Scale;
     use crate::kit::runnable::test_place;
 
     #[test]

@@ -1,17 +1,15 @@
 //! Round trips over many connections at once, which one loop of epoll serves.
 
-use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, Place, Subject, set_up};
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::kit::kernel_call::errno_of;
 use crate::kit::placement::{NOT_THE_MESSAGE, Placement};
 use crate::kit::round_trip::{Exchange, both_left_cpu, partner_passed_tokens};
 use crate::kit::socket::Transport;
+use crate::kit::socket::endpoint::epoll_over;
 use crate::kit::socket::transfer::{receive_whole, send_whole};
-use crate::kit::socket::{LOOPBACK, size_text};
-use crate::kit::socket::{raw_descriptor, verify_connected};
+use crate::kit::socket::{LOOPBACK, raw_descriptor, size_text};
 use crate::platform::partner::{Class, Kind, Partner};
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::epoll::{Epoll, EpollEvent, EpollTimeout};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
@@ -23,11 +21,7 @@ pub type Message = [u8; MESSAGE];
 /// Events that one call of epoll_wait(2) takes.
 const EVENTS: usize = 64;
 
-pub(super) fn many_cases() -> Vec<Case> {
-    vec![many_case::<10>(false), many_case::<100>(true)]
-}
-
-fn many_case<const COUNT: u64>(is_default: bool) -> Case {
+pub(super) fn many_case<const COUNT: u64>(is_default: bool) -> Case {
     let count = COUNT as usize;
     let placement = Placement::Same;
     let size = size_text(MESSAGE);
@@ -41,15 +35,12 @@ fn many_case<const COUNT: u64>(is_default: bool) -> Case {
     );
     let case = placement.add_needs(case).need(LOOPBACK);
     let case = if is_default { case } else { case.need(FULL_SCALE) };
+    let why = "two messages through the layers of TCP for each connection, and two switches";
     case.elements(COUNT)
         .claim(Claim::Checked("every reply is the message of its connection and round"))
         .claim(Claim::Counted(both_left_cpu))
         .claim(Claim::Counted(partner_passed_tokens::<COUNT>))
-        .predict(
-            2_000.0,
-            15_000.0 * count as f64,
-            "two messages through the layers of TCP for each connection, and two switches",
-        )
+        .predict(2_000.0, 15_000.0 * count as f64, why)
 }
 
 /// A message over each of `count` connections. `reply` makes the server's answer of a message.
@@ -63,18 +54,11 @@ pub fn connect<F: Fn(Message) -> Message + Send + 'static>(
 ) -> Result<impl Subject + use<F>> {
     let (mut near, mut far) = (Vec::new(), Vec::new());
     for _ in 0..count {
-        let ends = Transport::Tcp.connected_pair()?;
-        verify_connected(Transport::Tcp, &ends)?;
-        let [ours, theirs] = ends;
+        let [ours, theirs] = Transport::Tcp.connected_pair()?;
         near.push(ours);
         far.push(File::from(theirs));
     }
-    let epoll =
-        Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(|e| Error::from_errno("epoll_create1", e))?;
-    for (index, end) in far.iter().enumerate() {
-        let event = EpollEvent::new(EpollFlags::EPOLLIN, index as u64);
-        epoll.add(end, event).map_err(|e| Error::from_errno("epoll_ctl", e))?;
-    }
+    let epoll = epoll_over(&far)?;
     let at = (Placement::Same.partner_cpu(place)?, Class::Ordinary);
     let partner = Partner::start(Kind::Process, at, move || serve_events(&epoll, &far, &reply), || ())?;
     let mut round = 0;

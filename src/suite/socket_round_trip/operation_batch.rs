@@ -7,14 +7,11 @@
 #![allow(unsafe_code)]
 
 use super::TCP_LAYERS;
-use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, SetUp, set_up};
-use crate::clock::Clock;
-use crate::error::Error;
+use crate::kit::contract::*;
 use crate::kit::placement::explain_refusal;
 use crate::kit::socket::Transport::Udp;
 use crate::kit::socket::transfer::{receive, send};
-use crate::kit::socket::{LOOPBACK, raw_descriptor, verify_connected};
+use crate::kit::socket::{LOOPBACK, raw_descriptor};
 use crate::platform::arch::syscall6;
 use std::os::fd::RawFd;
 
@@ -91,23 +88,19 @@ pub(super) fn batch_cases() -> Vec<Case> {
 
 fn batch_case(name: &str, by: &str, pass: Pass) -> Case {
     let title = format!("{MESSAGES} datagrams of {BYTES} B sent and received by {by} each, in one process");
+    let why = "a message through the layers of UDP, by a fraction of a call each";
     Case::new(format!("udp-batch-one-process/{name}"), title, batch_set_up(pass))
         .need(LOOPBACK)
         .elements(MESSAGES as u64)
         .claim(Claim::Checked("every message of every batch was received, in the order of their numbers"))
         .claim(Claim::Linear)
-        .predict(
-            0.0,
-            MESSAGES as f64 * TCP_LAYERS / 4.0,
-            "a message through the layers of UDP, by a fraction of a call each",
-        )
+        .predict(0.0, MESSAGES as f64 * TCP_LAYERS / 4.0, why)
 }
 
 /// Batches in one process, which `pass` sends and receives.
 pub fn batch_set_up(pass: Pass) -> SetUp {
     set_up(move |_| {
         let ends = Udp.connected_pair()?;
-        verify_connected(Udp, &ends)?;
         let (mut sent, mut received) =
             (MessageArray::new(MESSAGES, BYTES), MessageArray::new(MESSAGES, BYTES));
         let mut batch = 0u32;

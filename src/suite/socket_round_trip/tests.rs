@@ -1,7 +1,7 @@
 use super::*;
-use crate::case::Scale;
 use crate::clock::{Clock, PartnerReport};
 use crate::kit::runnable::{assert_cases_run, test_place};
+use crate::kit::socket::verify_connected;
 use std::time::{Duration, Instant};
 
 #[test]
@@ -107,7 +107,7 @@ fn an_end_that_slept_did_not_poll() {
 fn ends_of_two_pairs_are_not_each_others() {
     let [near, _far] = Tcp.connected_pair().unwrap();
     let [_near, far] = Tcp.connected_pair().unwrap();
-    assert!(verify_connected(Tcp, &[near, far]).unwrap_err().to_string().contains("not each other's"));
+    assert!(verify_connected(&[near, far]).unwrap_err().to_string().contains("not each other's"));
 }
 
 #[test]

@@ -1,8 +1,6 @@
 //! The only call of a process: a fresh child makes it, and times it itself.
 
-use crate::case::{Case, Claim, OwnTasks, Report, Subject, set_up};
-use crate::clock::{Clock, Ticks};
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::kit::kernel_call::check_granted;
 use crate::kit::start_order::tasks_were_created;
 use crate::kit::task;
@@ -25,16 +23,13 @@ const CALLS: usize = 2;
 /// `getppid` as a process pays for it that calls it once.
 pub(super) fn first_call_case() -> Case {
     let start = set_up(|_| Ok(FirstCall { page: Words::new()?, is_traced: false, evidence: None }));
+    let why = "entry and exit, a field of the task, and some of their code and data from farther caches";
     Case::new("getppid/once", "getppid, the only call of a fresh process", start)
         .one_by_one()
         .own_tasks(OwnTasks::SameCpu)
         .claim(Claim::Checked(ONCE))
         .claim(Claim::Counted(tasks_were_created))
-        .predict(
-            700.0,
-            700.0,
-            "entry and exit, a field of the task, and some of their code and data from farther caches",
-        )
+        .predict(700.0, 700.0, why)
 }
 
 /// Children that call once each.
@@ -102,11 +97,7 @@ impl Subject for FirstCall {
         if !std::mem::replace(&mut self.is_traced, true) {
             self.evidence = self.trace_child(clock)?;
         }
-        let mut sum = Ticks(0);
-        for _ in 0..iterations {
-            sum += clock.record_bracket(self.time_in_child(clock)?);
-        }
-        Ok(sum)
+        (0..iterations).map(|_| Ok(clock.record_bracket(self.time_in_child(clock)?))).sum()
     }
 
     fn report(&self) -> Report {

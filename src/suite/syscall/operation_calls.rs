@@ -6,9 +6,7 @@
 //! * **NO-MEMORY**: an operation of the queue that uses no memory.
 #![allow(unsafe_code)]
 
-use crate::case::{Place, Subject};
-use crate::clock::Clock;
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::kit::kernel_call::io_uring_refusal;
 use crate::kit::kernel_call::{errno_of, time_calls};
 use crate::kit::operation_table::{Row, answer_of, entered, is_true, operation_rows, repeated};

@@ -12,10 +12,10 @@
 
 use crate::error::{Error, Result};
 use crate::kit::socket::Transport;
+use crate::kit::socket::endpoint::epoll_over;
 use crate::platform::arch::{Answers, syscall6};
-use crate::platform::syscall::RawCall;
+use crate::platform::syscall::{EPOLL_WAIT, POLL, RawCall, SELECT};
 use nix::fcntl::{FcntlArg, fcntl};
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
 use std::fs::File;
 use std::io::Write;
@@ -25,28 +25,6 @@ use std::path::Path;
 /// One more than the highest descriptor that select(2) accepts.
 pub const SELECT_LIMIT: RawFd = libc::FD_SETSIZE as RawFd;
 
-/// The system calls. AArch64 has only those that take a signal mask.
-#[cfg(target_arch = "x86_64")]
-mod call {
-    /// Name and number of the call of [`super::Polled`].
-    pub const POLL: (&str, i64) = ("poll", libc::SYS_poll);
-    /// Name and number of the call of [`super::Selected`].
-    pub const SELECT: (&str, i64) = ("select", libc::SYS_select);
-    /// Name and number of the call of [`super::Registered`].
-    pub const EPOLL: (&str, i64) = ("epoll_wait", libc::SYS_epoll_wait);
-}
-#[cfg(not(target_arch = "x86_64"))]
-mod call {
-    /// Name and number of the call of [`super::Polled`].
-    pub const POLL: (&str, i64) = ("ppoll", libc::SYS_ppoll);
-    /// Name and number of the call of [`super::Selected`].
-    pub const SELECT: (&str, i64) = ("pselect6", libc::SYS_pselect6);
-    /// Name and number of the call of [`super::Registered`].
-    pub const EPOLL: (&str, i64) = ("epoll_pwait", libc::SYS_epoll_pwait);
-}
-pub use call::{EPOLL, POLL, SELECT};
-
-/// A timeout of zero, which the kernel leaves as it is (`poll_select_finish` in fs/select.c).
 fn no_time() -> libc::timespec {
     libc::timespec { tv_sec: 0, tv_nsec: 0 }
 }
@@ -143,13 +121,10 @@ impl Registered {
     /// # Errors
     /// The refusal of `epoll_create1` or `epoll_ctl`; regular files cannot be registered.
     pub fn new(descriptors: &[OwnedFd]) -> Result<Self> {
-        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC);
-        let epoll = epoll.map_err(|errno| Error::from_case_errno("epoll_create1", errno))?;
-        for waited in descriptors {
-            let event = EpollEvent::new(EpollFlags::EPOLLIN, waited.as_raw_fd() as u64);
-            epoll.add(waited, event).map_err(|errno| Error::from_case_errno("epoll_ctl", errno))?;
-        }
-        Ok(Self { file: epoll.0, events: vec![libc::epoll_event { events: 0, u64: 0 }; 64] })
+        Ok(Self {
+            file: epoll_over(descriptors)?.0,
+            events: vec![libc::epoll_event { events: 0, u64: 0 }; 64],
+        })
     }
 }
 
@@ -159,7 +134,7 @@ impl Question for Registered {
     fn ask_repeatedly(&mut self, n: u64) -> Answers {
         let (file, at) = (self.file.as_raw_fd() as usize, self.events.as_mut_ptr() as usize);
         // SAFETY: OWN-BUFFER, OPEN. The timeout is zero; a call that takes a signal mask gets none.
-        unsafe { RawCall::new(EPOLL.1, [file, at, self.events.len(), 0, 0, 0]) }.repeat(n)
+        unsafe { RawCall::new(EPOLL_WAIT.1, [file, at, self.events.len(), 0, 0, 0]) }.repeat(n)
     }
 }
 
@@ -196,36 +171,26 @@ impl Descriptors {
     pub fn new(kind: Kind, count: usize, directory: &Path) -> Result<Self> {
         let limit = FileLimit::raise_to(count + OTHER_ENDS as usize + SPARE)?;
         let mut all = Self { asked: Vec::new(), others: Vec::new(), _limit: limit };
-        match kind {
-            Kind::File => all.open_file(count, &directory.join("waited-for"))?,
-            Kind::Pipe => all.open_pipes(count)?,
-            Kind::Tcp => all.open_connections(count)?,
+        let path = directory.join("waited-for");
+        if kind == Kind::File {
+            File::create(&path).map_err(|e| Error::file(&path, "creating", e))?;
+        }
+        for _ in 0..count {
+            let (asked, other) = match kind {
+                Kind::File => {
+                    let file = File::open(&path).map_err(|e| Error::file(&path, "opening", e))?;
+                    all.asked.push(file.into());
+                    continue;
+                }
+                Kind::Pipe => nix::unistd::pipe().map_err(|e| Error::from_case_errno("pipe2", e))?,
+                Kind::Tcp => {
+                    let [other, asked] = Transport::Tcp.connected_pair()?;
+                    (asked, other)
+                }
+            };
+            all.keep_both_ends(asked, &other)?;
         }
         Ok(all)
-    }
-
-    fn open_file(&mut self, count: usize, path: &Path) -> Result<()> {
-        File::create(path).map_err(|e| Error::file(path, "creating", e))?;
-        for _ in 0..count {
-            self.asked.push(File::open(path).map_err(|e| Error::file(path, "opening", e))?.into());
-        }
-        Ok(())
-    }
-
-    fn open_pipes(&mut self, count: usize) -> Result<()> {
-        for _ in 0..count {
-            let (read, write) = nix::unistd::pipe().map_err(|e| Error::from_case_errno("pipe2", e))?;
-            self.keep_both_ends(read, &write)?;
-        }
-        Ok(())
-    }
-
-    fn open_connections(&mut self, count: usize) -> Result<()> {
-        for _ in 0..count {
-            let [other, asked] = Transport::Tcp.connected_pair()?;
-            self.keep_both_ends(asked, &other)?;
-        }
-        Ok(())
     }
 
     /// Keeps both ends, and moves the other one to a high number.

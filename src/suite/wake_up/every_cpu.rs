@@ -1,10 +1,7 @@
 //! A wake-up on every CPU at the same moment: until the last one runs.
 
-use super::{COARSE_SLEEP, IDLE, IDLE_STATES, SHALLOW, Setting};
-use crate::case::need::{PINNED, TWO_CPUS};
-use crate::case::{Case, Claim, Place, Report, SetUp, Subject, set_up};
-use crate::clock::{Clock, Delta, Ticks};
-use crate::error::{Error, Result};
+use super::{COARSE_SLEEP, IDLE_STATES, Setting};
+use crate::kit::contract::*;
 use crate::kit::crew::Crew;
 use crate::kit::kernel_call::check_granted;
 use crate::kit::parallel::all_partners_stayed;
@@ -24,11 +21,7 @@ const MOMENTS: usize = 256;
 /// A lateness that none has: the sleep ended before its moment.
 const EARLY: u64 = u64::MAX;
 
-pub(super) fn every_cpu_cases() -> Vec<Case> {
-    [IDLE, SHALLOW].map(every_cpu_case).into()
-}
-
-fn every_cpu_case(setting: Setting) -> Case {
+pub(super) fn every_cpu_case(setting: Setting) -> Case {
     let title = format!("the latest of a wake-up of every CPU, {}", setting.title);
     let set_up = every_cpu_set_up(setting, Moments::sleep_through);
     let case = Case::new(format!("every-cpu/{}", setting.name), title, set_up).need(PINNED).need(TWO_CPUS);
@@ -36,11 +29,10 @@ fn every_cpu_case(setting: Setting) -> Case {
     let slack = if setting.is_real_time { 0.0 } else { 150_000.0 };
     let noted =
         Claim::Checked("the task of each CPU noted how late it was at each moment, and none was early");
-    case.one_by_one().claim(noted).claim(Claim::Regime(claim_all_slept)).predict(
-        60_000.0,
-        slack + 6_000.0,
-        "the slowest of as many interrupts, CPUs that wake, and switches; 50 µs of slack where it is granted",
-    )
+    let why =
+        "the slowest of as many interrupts, CPUs that wake, and switches; 50 µs of slack where it is granted";
+    let case = case.one_by_one().claim(noted).claim(Claim::Regime(claim_all_slept));
+    case.predict(60_000.0, slack + 6_000.0, why)
 }
 
 /// Wake-ups of the measuring CPU, and of the others by `turn`.
@@ -123,10 +115,7 @@ impl Sleepers {
         self.crew.wait_until_finished()?;
         check_granted("a sleep", answer)?;
         let (noted, all) = (self.moments.noted.load(SeqCst), (count * self.tasks) as u64);
-        match noted == all {
-            true => Ok(()),
-            false => Err(Error::Disproved(format!("of {all} wake-ups of all CPUs {noted} came"))),
-        }
+        ensure(noted == all, || Error::Disproved(format!("of {all} wake-ups of all CPUs {noted} came")))
     }
 }
 
@@ -142,11 +131,9 @@ impl Subject for Sleepers {
             let (mut due, mut awake) = (0, 0);
             for latest in &self.moments.latest_ns[..count] {
                 let late = latest.load(SeqCst);
-                if late == EARLY {
-                    return Err(Error::Disproved(
-                        "a CPU woke before its moment: that was no sleep until then".into(),
-                    ));
-                }
+                ensure(late != EARLY, || {
+                    Error::Disproved("a CPU woke before its moment: that was no sleep until then".into())
+                })?;
                 // Computed, and not timed by a bracket: it begins at a moment, where no code runs.
                 clock.record_bracket(ticks(late));
                 let before = awake.max(due);
@@ -165,7 +152,7 @@ impl Subject for Sleepers {
 }
 
 /// The claim that the tasks of all CPUs slept. One that is late finds that the next moment has passed.
-fn claim_all_slept(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+fn claim_all_slept(delta: &Delta, iterations: u64) -> Judged {
     let stayed = all_partners_stayed(delta, iterations)?;
     let others = delta.partners.map_or(0, |partners| partners.fewest_voluntary);
     let fewest = others.min(delta.counted.voluntary_switches);
@@ -178,8 +165,8 @@ fn claim_all_slept(delta: &Delta, iterations: u64) -> std::result::Result<String
 
 #[cfg(test)]
 mod tests {
+    use super::super::IDLE;
     use super::*;
-    use crate::case::Scale;
     use crate::kit::runnable::test_place;
 
     #[test]

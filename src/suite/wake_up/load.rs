@@ -2,17 +2,13 @@
 //! rate from which on it is too long.
 
 use super::request::{MULTIPLICATIONS, Work, await_word, now_ns, time_alone_ns};
-use crate::case::need::{FULL_SCALE, PINNED};
-use crate::case::{Case, Claim, Found, OwnTasks, Place, Report, SetUp, Subject, set_up};
-use crate::clock::{Clock, Ticks};
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::kit::kernel_call::check_granted;
 use crate::kit::placement::roaming;
 use crate::platform::arch;
 use crate::platform::futex::{Reach, wait, wake, wake_all};
 use crate::platform::partner::{Class, Kind, Partner};
 use crate::platform::sleep::{Nanosleep, Sleep};
-use crate::record::{Axis, Curve, Study};
 use crate::statistic::{Random, percentile};
 use std::hint::black_box;
 use std::sync::Arc;
@@ -21,7 +17,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 use std::time::Duration;
 
 /// Loads, percent of what the workers can do, and whether a default run measures them.
-const LOADS: [(u32, bool); 6] =
+pub(super) const LOADS: [(u32, bool); 6] =
     [(25, false), (50, false), (75, true), (90, false), (100, false), (125, false)];
 /// Requests of a round for each worker: one in a hundred is late where each CPU falls behind once.
 const REQUESTS: usize = 100;
@@ -34,25 +30,22 @@ pub(super) const CURVE: Curve =
     Curve::new("wake_up/load-p99/", "99th percentile", Axis::Count("% of the CPUs' work"))
         .with_study(Study::Bound(BOUND_NS));
 
-pub(super) fn load_cases() -> Vec<Case> {
-    LOADS.map(|(percent, is_default)| load_case(percent, is_default)).into()
-}
-
-fn load_case(percent: u32, is_default: bool) -> Case {
+pub(super) fn load_case((percent, is_default): (u32, bool)) -> Case {
     let title = format!("99th percentile of requests of 0.1 ms that keep the CPUs busy to {percent} %");
     let set_up = load_set_up(percent, arch::multiply_chain);
     let case = Case::new(format!("load-p99/{percent}"), title, set_up);
     let case = if is_default { case } else { case.need(FULL_SCALE) };
     let work = 3.0 * MULTIPLICATIONS as f64;
+    let ideal = ideal_p99_ns(&arrivals_ns(2 * REQUESTS, work / 2.0, percent), work, 2);
+    let why =
+        "waiting for two servers at random arrivals; a timer's slack, a CPU chosen, an interrupt, a switch";
     case.need(PINNED)
         .one_by_one()
         .own_tasks(OwnTasks::Elsewhere)
-        .claim(Claim::Checked("every request was answered once, and took the time that its work takes at least"))
-        .predict(
-            ideal_p99_ns(&arrivals_ns(2 * REQUESTS, work / 2.0, percent), work, 2),
-            200_000.0,
-            "waiting for two servers at random arrivals; a timer's slack, a CPU chosen, an interrupt, a switch",
-        )
+        .claim(Claim::Checked(
+            "every request was answered once, and took the time that its work takes at least",
+        ))
+        .predict(ideal, 200_000.0, why)
 }
 
 /// Requests that keep the CPUs busy to `percent`, of which each is answered after `work`.
@@ -206,13 +199,9 @@ fn start_worker(counter: &Arc<Counter>, here: usize, work: Work) -> Result<Partn
 
 impl Subject for Load {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        let mut sum = Ticks(0);
-        for _ in 0..iterations {
-            // Computed, and not timed by a bracket: it is a percentile of times that end in other threads.
-            let ns = self.round_p99_ns()?;
-            sum += clock.record_bracket(Ticks((ns * clock.hz() / 1e9) as u64));
-        }
-        Ok(sum)
+        let ticks = |ns: f64| Ticks((ns * clock.hz() / 1e9) as u64);
+        // Computed, and not timed by a bracket: it is a percentile of times that end in other threads.
+        (0..iterations).map(|_| Ok(clock.record_bracket(ticks(self.round_p99_ns()?)))).sum()
     }
 
     fn report(&self) -> Report {
@@ -230,7 +219,6 @@ impl Subject for Load {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::Scale;
     use crate::kit::runnable::test_place;
 
     #[test]

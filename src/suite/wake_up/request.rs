@@ -1,10 +1,7 @@
 //! A request to a sleeping worker, beside tasks that keep every CPU busy: when the worker runs, and when it has done its work.
 
 use super::PAUSE;
-use crate::case::need::{FULL_SCALE, PINNED};
-use crate::case::{Case, Claim, OwnTasks, Place, Report, SetUp, Subject, set_up};
-use crate::clock::{Clock, Ticks};
-use crate::error::{Error, Result};
+use crate::kit::contract::*;
 use crate::kit::placement::roaming;
 use crate::platform::arch;
 use crate::platform::futex::{Reach, wait, wait_until, wake};
@@ -53,15 +50,15 @@ fn request_case(
         Case::new(format!("{name}/{setting}"), title, request_set_up(until, busy, arch::multiply_chain));
     let case = if is_default { case } else { case.need(FULL_SCALE) };
     let work = if until == Until::WorkIsDone { 3.0 * MULTIPLICATIONS as f64 } else { 0.0 };
+    let why =
+        "a CPU chosen, an interrupt to it, a switch; a fair scheduler lets a sleeper run before busy tasks";
     case.need(PINNED)
         .one_by_one()
         .own_tasks(OwnTasks::Elsewhere)
-        .claim(Claim::Checked("the worker slept before each request, and took the time that its work takes at least"))
-        .predict(
-            work + if busy == 0 { 60_000.0 } else { 5_000.0 },
-            10_000.0,
-            "a CPU chosen, an interrupt to it, a switch; a fair scheduler lets a sleeper run before busy tasks",
-        )
+        .claim(Claim::Checked(
+            "the worker slept before each request, and took the time that its work takes at least",
+        ))
+        .predict(work + if busy == 0 { 60_000.0 } else { 5_000.0 }, 10_000.0, why)
 }
 
 /// Requests beside `busy` tasks on each CPU, of which each is answered after `work`.
@@ -221,7 +218,6 @@ impl Subject for Requests {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::Scale;
     use crate::kit::runnable::test_place;
 
     #[test]

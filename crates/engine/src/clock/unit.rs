@@ -25,6 +25,12 @@ impl AddAssign for Ticks {
     }
 }
 
+impl std::iter::Sum for Ticks {
+    fn sum<I: Iterator<Item = Self>>(ticks: I) -> Self {
+        Self(ticks.map(|ticks| ticks.0).sum())
+    }
+}
+
 impl Sub for Ticks {
     type Output = Self;
     /// Saturates: a bracket that closes before it opens (two CPUs that disagree) is empty, not 2⁶⁴ long.

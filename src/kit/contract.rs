@@ -1,0 +1,17 @@
+//! What a measurement is written with, in one import: the case and its parts, the needs that many share, the clock, the error.
+//!
+//! ```ignore
+//! use crate::kit::contract::*;
+//! ```
+
+pub use crate::case::need::{
+    FOUR_KIB, FULL_SCALE, PINNED, TAKES_SECONDS, THREE_CPUS, TWO_CPUS, VDSO_CLOCK, VDSO_COARSE, VDSO_TIME,
+};
+pub use crate::case::{Case, Claim, Derived, Fit, Found, Group, Matrix, Need, OwnTasks, Place};
+pub use crate::case::{Repetition, Report, Rule, Scale, SetUp, Subject, set_up};
+pub use crate::clock::{Clock, ClockScale, Counts, Delta, Ticks};
+pub use crate::error::{Error, Result, ensure};
+pub use crate::record::{Axis, Curve, Headline, Study};
+
+/// What a claim says: what was seen, or what is wrong with it.
+pub type Judged = std::result::Result<String, String>;
