@@ -6,6 +6,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
+use syscost_platform::testing::print_skipped;
 
 const HEADINGS: [&str; 6] =
     ["What is timed", "What is not", "How we know", "What fools it", "Reading the number", "Source"];
@@ -477,7 +478,7 @@ fn fish_completes_ids_and_their_titles() {
     let home = Home::new();
     let file = home.file("syscost.fish", &home.answer(&["completions", "fish"]));
     let text = format!("source '{file}'; complete -C 'syscost explain known_work/m'");
-    let Some(offered) = shell_output("fish", &text) else { return println!("skipped: there is no fish") };
+    let Some(offered) = shell_output("fish", &text) else { return print_skipped("there is no fish") };
     assert!(offered.starts_with("known_work/multiply\t"), "{offered}");
     assert_eq!(offered.lines().count(), 1, "{offered}");
 }
@@ -494,7 +495,7 @@ fn zsh_completes_ids() {
     // Where the completion fails, zsh waits for what never comes.
     let ended = format!("timeout -k 1 60 zsh -fc {}", shell_quoted(&ZSH.replace("FILE", &file)));
     if shell_output("zsh", "zmodload zsh/zpty").is_none() {
-        return println!("skipped: there is no zsh");
+        return print_skipped("there is no zsh");
     }
     assert_eq!(shell_output("sh", &ended).unwrap(), "complete");
 }
@@ -507,7 +508,7 @@ fn shell_quoted(text: &str) -> String {
 fn bash_completes_what_an_installed_tool_has() {
     let tool = std::path::Path::new(env!("CARGO_BIN_EXE_syscost")).with_file_name("syscost-track");
     if !tool.is_file() {
-        return println!("skipped: syscost-track is not built: cargo build --workspace");
+        return print_skipped("syscost-track is not built: cargo build --workspace");
     }
     let home = Home::new();
     let offered = bash_completion(&home, "syscost history", "");

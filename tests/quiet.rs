@@ -7,6 +7,7 @@ use nix::unistd::Pid;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
+use syscost_platform::testing::print_skipped;
 
 const POLICY_0: &str = "sys/devices/system/cpu/cpufreq/policy0/scaling_governor";
 const POLICY_1: &str = "sys/devices/system/cpu/cpufreq/policy1/scaling_governor";
@@ -260,7 +261,7 @@ fn what_cannot_be_read_is_left_alone_and_said() {
 #[test]
 fn what_may_not_be_written_is_said_with_its_reason() {
     if nix::unistd::geteuid().is_root() {
-        return println!("skipped: root may write a file whatever its mode says");
+        return print_skipped("root may write a file whatever its mode says");
     }
     let machine = Machine::new();
     let path = machine.0.path().join(NUMA);

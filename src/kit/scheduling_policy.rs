@@ -99,6 +99,7 @@ fn set_io_priority(priority: libc::c_int) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::platform::testing::print_skipped;
 
     fn now() -> i32 {
         scheduling_class().expect("answered")
@@ -117,7 +118,7 @@ mod tests {
     fn a_thread_is_idle_at_the_disk_and_then_as_before() {
         let before = read_io_priority();
         let Ok(idle) = IdleAtTheDisk::begin() else {
-            println!("skipped: this kernel or sandbox refuses ioprio_set");
+            print_skipped("this kernel or sandbox refuses ioprio_set");
             return;
         };
         assert_eq!(read_io_priority(), IDLE);

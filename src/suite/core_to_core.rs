@@ -279,12 +279,13 @@ mod tests {
     use super::*;
     use crate::kit::runnable::test_clock;
     use crate::platform::cpu;
+    use crate::platform::testing::print_skipped;
 
     #[test]
     fn every_pair_has_its_round_trips_and_the_figure_is_their_mean() {
         let cpus = cpu::allowed_cpus();
         let [first, second, ..] = cpus[..] else {
-            println!("skipped: one CPU");
+            print_skipped("one CPU");
             return;
         };
         // Two threads that share a CPU need a time slice for each trip: their pair is slower than the two others.
@@ -323,7 +324,7 @@ mod tests {
     fn every_pair_comes_back() {
         let cpus = spread_evenly(cpu::allowed_cpus(), 4);
         if cpus.len() < 2 {
-            println!("skipped: one CPU");
+            print_skipped("one CPU");
             return;
         }
         let mut threads = LineThreads::start(&cpus).expect("started");

@@ -111,12 +111,13 @@ const REMOTE: Need = Need::new(|place| match volume::filesystem_and_medium(&plac
 mod tests {
     use super::*;
     use crate::kit::runnable::test_place;
+    use crate::platform::testing::print_skipped;
 
     #[test]
     fn a_directory_of_this_machine_is_not_remote() {
         let directory = tempfile::tempdir().expect("a directory");
         if volume::filesystem_and_medium(directory.path()).1 == Medium::Remote {
-            return println!("skipped: temporary files are on another machine");
+            return print_skipped("temporary files are on another machine");
         }
         let sentence = REMOTE.check_place(&test_place(directory.path(), Scale::Smoke)).expect_err("local");
         assert!(sentence.contains("--dir DIRECTORY"), "{sentence}");

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use syscost_platform::testing::print_skipped;
 use tempfile::{NamedTempFile, TempDir};
 
 /// The way between the two ends.
@@ -68,9 +69,7 @@ impl Wire {
     pub fn between_namespaces() -> Option<Self> {
         let wire = Self::made();
         if wire.is_none() {
-            println!(
-                "skipped: network namespaces need root, `unshare`, `nsenter`, `ip` and virtual interfaces"
-            );
+            print_skipped("network namespaces need root, `unshare`, `nsenter`, `ip` and virtual interfaces");
         }
         wire
     }

@@ -3,6 +3,7 @@
 use crate::place::{FAR, FAR_6, Place, Wire};
 use crate::serves::Serves;
 use serde_json::Value;
+use syscost_platform::testing::print_skipped;
 
 fn cases(record: &Value) -> impl Iterator<Item = (&Value, &Value)> {
     let groups = record["groups"].as_array().unwrap().iter();
@@ -28,7 +29,7 @@ fn every_socket_group_runs_over_ipv6() {
     let Some(wire) = Wire::between_namespaces() else { return };
     let Wire::Namespaces { far, .. } = &wire else { return };
     if !std::path::Path::new("/proc/sys/net/ipv6").exists() {
-        return println!("skipped: this kernel has no IPv6");
+        return print_skipped("this kernel has no IPv6");
     }
     let serves = Serves::at(far.command(crate::serves::SYSCOST), &["--listen", FAR_6]);
     assert_eq!(serves.address, format!("[{FAR_6}]:7470"));

@@ -1,6 +1,7 @@
 //! What cannot be meant is refused before anything is measured.
 
 use crate::place::{Place, TWO_GROUPS};
+use syscost_platform::testing::print_skipped;
 
 fn with(place: &Place, variable: &str, value: impl AsRef<std::ffi::OsStr>) -> crate::place::Ended {
     let mut command = place.run(&[TWO_GROUPS]);
@@ -80,7 +81,7 @@ fn counts_have_a_home_of_their_own() {
     let before: Vec<_> = before.collect();
     let ended = with(&place, "SYSCOST_MEASURE", "page-faults");
     if ended.code == Some(2) && ended.error.contains("perf_event") {
-        println!("skipped: {}", ended.error);
+        print_skipped(&ended.error.to_string());
         return;
     }
     ended.says(0, &["3 measured"]);

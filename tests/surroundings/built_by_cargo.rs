@@ -3,6 +3,7 @@
 use crate::place::{Ended, Place, SYSCOST};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use syscost_platform::testing::print_skipped;
 
 /// A bench that tells the variables of its build.
 const BENCH: &str = "fn main() { println!(\"{}\", option_env!(\"RUSTUP_TOOLCHAIN\").unwrap_or(\"none\")) }";
@@ -19,7 +20,7 @@ impl<'a> Repository<'a> {
     fn new(place: &'a Place, name: &str, packages: &[(&str, &str, &str)]) -> Option<Self> {
         let is_there = |program: &str| Command::new(program).arg("--version").output().is_ok();
         if !is_there("git") || std::env::var_os("CARGO").is_none() {
-            println!("skipped: there is no git or no cargo here");
+            print_skipped("there is no git or no cargo here");
             return None;
         }
         let repository = Self { place, root: place.path().join(name) };

@@ -8,6 +8,7 @@ use crate::place::{Place, all_parse, files};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
+use syscost_platform::testing::print_skipped;
 
 /// Cases that an emulated machine at rest measures.
 const CASES: &str = "^(ping_pong/pipe-processes/(same|cross)-cpu|cached_read/pread(-by-file/128|/4)KiB)$";
@@ -83,18 +84,16 @@ impl Drop for Guest {
 fn needed() -> Option<[PathBuf; 3]> {
     let named = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_file());
     let (Some(kernel), Some(program)) = (named("SYSCOST_GUEST_KERNEL"), named("SYSCOST_GUEST_BINARY")) else {
-        println!(
-            "skipped: SYSCOST_GUEST_KERNEL and SYSCOST_GUEST_BINARY name no kernel and no static program"
-        );
+        print_skipped("SYSCOST_GUEST_KERNEL and SYSCOST_GUEST_BINARY name no kernel and no static program");
         return None;
     };
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = |name: &str| std::env::split_paths(&path).map(|at| at.join(name)).find(|at| at.is_file());
     for name in ["qemu-system-x86_64", "busybox", "cpio", "gzip", "tar", "timeout"] {
         if found(name).is_none() {
-            println!(
-                "skipped: {name} is not on PATH: a guest needs qemu-system-x86, busybox-static and cpio"
-            );
+            print_skipped(&format!(
+                "{name} is not on PATH: a guest needs qemu-system-x86, busybox-static and cpio"
+            ));
             return None;
         }
     }

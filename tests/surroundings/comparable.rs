@@ -3,6 +3,7 @@
 use crate::group::Group;
 use crate::place::{Ended, Place, SYSCOST};
 use std::process::Command;
+use syscost_platform::testing::print_skipped;
 
 /// What is said of a run that begins a series.
 const OWN: &str = "begins a series of its own";
@@ -42,7 +43,7 @@ fn a_run_under_a_filter_of_system_calls_is_not_the_last_run() {
 #[test]
 fn a_run_on_another_file_system_is_not_the_last_run() {
     if nix::sys::statfs::statfs("/dev/shm").is_err() {
-        println!("skipped: there is no /dev/shm");
+        print_skipped("there is no /dev/shm");
         return;
     }
     let memory = tempfile::tempdir_in("/dev/shm").unwrap();
@@ -66,7 +67,7 @@ fn fixed_addresses_and_a_preloaded_library_are_series_of_their_own() {
         (&["env", "MALLOC_ARENA_MAX=1"], "environment is MALLOC_ARENA_MAX=1, and was none"),
     ] {
         if !Command::new(starter[0]).args(&starter[1..]).arg("true").status().is_ok_and(|end| end.success()) {
-            println!("skipped: `{}` does not work here", starter.join(" "));
+            print_skipped(&format!("`{}` does not work here", starter.join(" ")));
             return;
         }
         let Some((_, other)) = between(starter, &[]) else { return };

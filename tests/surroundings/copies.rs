@@ -4,12 +4,13 @@ use crate::place::{Place, alone};
 use crate::process;
 use nix::sys::signal::Signal;
 use std::time::Duration;
+use syscost_platform::testing::print_skipped;
 
 /// Whether this process may use two CPUs.
 fn has_two_cpus() -> bool {
     let has_two = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1);
     if !has_two {
-        println!("skipped: two copies need two CPUs");
+        print_skipped("two copies need two CPUs");
     }
     has_two
 }

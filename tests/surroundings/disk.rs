@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
+use syscost_platform::testing::print_skipped;
 
 /// Nothing was measured, and it is said which home is at fault.
 fn refused(ended: &Ended, home: &Path) {
@@ -75,7 +76,7 @@ pub fn own_mounts(place: &Place) -> Option<&'static [&'static str]> {
     };
     let way = ways.iter().find(mounts).copied();
     if way.is_none() {
-        println!("skipped: no file system can be mounted here, neither as a user nor as root");
+        print_skipped("no file system can be mounted here, neither as a user nor as root");
     }
     way
 }
@@ -101,7 +102,7 @@ pub fn on_a_disk(place: &Place, size: &str, script: &str) -> Option<Ended> {
 pub fn mounted(place: &Place, run: impl Fn() -> Command) -> Option<Ended> {
     let ended = place.at_rest(run)?;
     if ended.code == Some(NOT_MOUNTED) {
-        println!("skipped: it cannot be mounted here: {}", ended.error);
+        print_skipped(&format!("it cannot be mounted here: {}", ended.error));
         return None;
     }
     Some(ended)

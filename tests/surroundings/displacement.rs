@@ -6,6 +6,7 @@ use crate::process;
 use nix::sys::signal::Signal;
 use std::process::{Command, Stdio};
 use std::time::Duration;
+use syscost_platform::testing::print_skipped;
 
 /// Waits until so many processes of the place are there: the program, the fluid, what is covered.
 fn until_there_are(place: &Place, count: usize) {
@@ -197,7 +198,7 @@ fn displaced(place: &Place, load: &Load, expected: impl Fn(&Told) -> bool) -> Re
     let said = told.to_string();
     if ["other tasks had", "the hypervisor took", "a slower fluid looks"].iter().any(|why| said.contains(why))
     {
-        println!("skipped: others use this CPU, or its core: {said}");
+        print_skipped(&format!("others use this CPU, or its core: {said}"));
         assert!(ns("gap", "ns").is_err(), "{told}");
         return Ok(());
     }

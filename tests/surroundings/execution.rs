@@ -2,6 +2,7 @@
 
 use crate::place::{Place, alone, example};
 use serde_json::Value;
+use syscost_platform::testing::print_skipped;
 
 fn run(place: &Place, words: &[&str]) -> Value {
     let mut command = place.run(&[&["known_work", "--scale", "default"], words].concat());
@@ -14,7 +15,7 @@ fn run(place: &Place, words: &[&str]) -> Value {
 fn measured(record: &Value) -> Option<&Value> {
     let outcome = &record["groups"][0]["cases"][0]["outcome"]["measured"];
     if outcome.is_null() {
-        println!("skipped: the machine is too busy to measure known_work/add");
+        print_skipped("the machine is too busy to measure known_work/add");
         return None;
     }
     Some(outcome)
@@ -60,7 +61,7 @@ fn a_second_run_knows_the_first() {
     let (Some(figure), Some(next)) =
         (first["quiet"]["figure"]["estimate"].as_f64(), second["quiet"].as_object())
     else {
-        println!("skipped: one execution only was undisturbed");
+        print_skipped("one execution only was undisturbed");
         return;
     };
     assert_eq!((&first["quiet"]["earlier"], &next["earlier"]), (&0.into(), &1.into()));
@@ -106,7 +107,7 @@ fn a_test_of_a_bench_target_asks_the_claims_of_a_short_operation() {
     command.args(["--bench", "--test", "--color=never"]);
     let ended = place.end(command);
     if ended.output.contains("mine/parent: disturbed: other tasks had") {
-        println!("skipped: the machine is too busy to measure mine/parent");
+        print_skipped("the machine is too busy to measure mine/parent");
         return;
     }
     ended.says(0, &["mine/parent: ok, "]);

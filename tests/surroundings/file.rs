@@ -6,12 +6,13 @@ use crate::process;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
+use syscost_platform::testing::print_skipped;
 
 /// A directory in memory that is nobody else's.
 fn in_memory() -> Option<tempfile::TempDir> {
     let found = tempfile::tempdir_in("/dev/shm").ok();
     if found.is_none() {
-        println!("skipped: there is no /dev/shm to make a directory in");
+        print_skipped("there is no /dev/shm to make a directory in");
     }
     found
 }
@@ -93,7 +94,7 @@ fn a_full_disk_is_named() {
     command.args(["-m", "sh", "-c", script, SYSCOST]);
     let ended = place.end(command);
     if ended.code == Some(99) {
-        return println!("skipped: no file system can be mounted here");
+        return print_skipped("no file system can be mounted here");
     }
     ended.says(1, &["stamped-8388608: writing failed", "No space left"]);
     place.is_tidy();
@@ -119,7 +120,7 @@ fn a_device_that_breaks_is_an_error_of_the_file_that_was_on_it() {
     command.args(["-m", "sh", "-c", BREAKS, SYSCOST]);
     let ended = place.end(command);
     if ended.code == Some(99) {
-        return println!("skipped: no loop device can be mounted here: {}", ended.error);
+        return print_skipped(&format!("no loop device can be mounted here: {}", ended.error));
     }
     // What was measured before it broke stays; later executions are left out with the same sentence.
     match ended.code {

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use syscost_platform::testing::print_skipped;
 
 /// A control group with a limit. It is gone with this value.
 pub struct Group(PathBuf);
@@ -85,6 +86,6 @@ impl Drop for Group {
 }
 
 fn skipped<T>(what: &str) -> Option<T> {
-    println!("skipped: no control group with a limit of {what} may be made here");
+    print_skipped(&format!("no control group with a limit of {what} may be made here"));
     None
 }

@@ -7,6 +7,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 use std::time::Duration;
+use syscost_platform::testing::print_skipped;
 
 /// One case of computation, long enough to be stopped in it.
 fn begun(place: &Place) -> Running<'_> {
@@ -65,7 +66,7 @@ fn a_batch_in_which_the_process_was_stopped_is_marked() {
     let long = STOP.as_nanos() as f64 * 0.9;
     let held_up: Vec<_> = samples.iter().filter(|(ns, _)| *ns > long).collect();
     if held_up.is_empty() {
-        println!("skipped: no batch that counts was stopped");
+        print_skipped("no batch that counts was stopped");
         return;
     }
     assert!(held_up.iter().any(|(_, marked)| *marked), "{samples:?}");

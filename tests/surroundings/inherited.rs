@@ -6,13 +6,14 @@ use crate::process;
 use nix::sys::signal::Signal;
 use std::path::PathBuf;
 use std::process::Command;
+use syscost_platform::testing::print_skipped;
 
 /// Whether this command works here; otherwise the test is skipped.
 fn works(command: &[&str]) -> bool {
     let works =
         Command::new(command[0]).args(&command[1..]).output().is_ok_and(|output| output.status.success());
     if !works {
-        println!("skipped: `{}` does not work here", command.join(" "));
+        print_skipped(&format!("`{}` does not work here", command.join(" ")));
     }
     works
 }
@@ -247,7 +248,7 @@ fn cpu(place: &Place) -> Option<u64> {
 fn two_runs_in_different_network_namespaces_take_different_cpus() {
     let starter = ["unshare", "--net"];
     if !works_before(&starter) || std::thread::available_parallelism().map_or(1, usize::from) < 2 {
-        return println!("skipped: there is one CPU, or no right to make a network namespace");
+        return print_skipped("there is one CPU, or no right to make a network namespace");
     }
     let _alone = alone();
     let (first, second) = (Place::new(), Place::new());

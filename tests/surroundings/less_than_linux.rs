@@ -7,6 +7,7 @@ use crate::sandbox::refusing_all;
 use libc::{ENOSYS, EPERM};
 use std::ops::RangeInclusive;
 use std::process::Command;
+use syscost_platform::testing::print_skipped;
 
 type Refused = (i32, RangeInclusive<i64>);
 
@@ -54,7 +55,7 @@ fn mounted(mounts: &str, user: &[&str]) -> Option<Vec<String>> {
     if works.is_ok_and(|output| output.status.success()) {
         return Some(starter);
     }
-    println!("skipped: no mount namespace may be made here, as root may");
+    print_skipped("no mount namespace may be made here, as root may");
     None
 }
 

@@ -3,6 +3,7 @@
 use crate::group::Group;
 use crate::place::{Place, SYSCOST, TWO_GROUPS};
 use std::process::Command;
+use syscost_platform::testing::print_skipped;
 
 #[test]
 fn a_shortage_of_descriptors_is_a_sentence_for_each_case() {
@@ -65,7 +66,9 @@ fn a_limit_of_tasks_for_a_user_is_named() {
     if said.contains(" measured, ") {
         assert!(said.contains("(RLIMIT_NPROC, `ulimit -u`)"), "{said}");
     } else {
-        println!("skipped: whoever runs this has so many processes that nothing can be started: {said}");
+        print_skipped(&format!(
+            "whoever runs this has so many processes that nothing can be started: {said}"
+        ));
     }
 }
 
@@ -102,7 +105,7 @@ fn a_small_stack_is_enough() {
 #[test]
 fn one_cpu_is_enough() {
     if Command::new("taskset").arg("--version").output().is_err() {
-        println!("skipped: there is no taskset");
+        print_skipped("there is no taskset");
         return;
     }
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -134,6 +137,6 @@ pub fn ordinary() -> Option<Vec<&'static str>> {
     if works.is_ok_and(|output| output.status.success()) {
         return Some(starter);
     }
-    println!("skipped: setpriv is missing, or an ordinary user may not start {SYSCOST}");
+    print_skipped(&format!("setpriv is missing, or an ordinary user may not start {SYSCOST}"));
     None
 }

@@ -4,6 +4,7 @@
 use crate::disk::{NOT_MOUNTED, mounted, on_a_disk};
 use crate::limit::ordinary;
 use crate::place::{Ended, Place, SYSCOST, all_parse};
+use syscost_platform::testing::print_skipped;
 
 /// Shell functions: wait until the first round of the run `$pid` is stored in the home `$1`; and make `$1` read-only as soon as
 /// nobody writes in it.
@@ -94,7 +95,7 @@ fcntl.ioctl(os.open('mounted', os.O_RDONLY), 0x8004587d, struct.pack('I', 2))\""
 #[test]
 fn a_device_that_breaks_takes_no_number_from_what_was_measured() {
     if std::process::Command::new("python3").arg("--version").output().is_err() {
-        return println!("skipped: there is no python3, which asks for an ioctl");
+        return print_skipped("there is no python3, which asks for an ioctl");
     }
     let place = Place::new();
     let mount = "truncate -s 64M ground && mkfs.ext4 -q ground && mount -o loop ground mounted";

@@ -5,6 +5,7 @@ use crate::group::Group;
 use crate::place::{Ended, Place, alone};
 use crate::process;
 use std::process::{Command, Stdio};
+use syscost_platform::testing::print_skipped;
 
 /// A case of each group that fits into every limit of these tests.
 const SMALL: &str = "chase/random/16KiB|bandwidth/read/16KiB|mapping/brk/4KiB|page_fault/anonymous/4KiB";
@@ -92,7 +93,7 @@ fn a_file_that_was_just_read_takes_nothing_from_a_control_group() {
     let place = Place::new();
     let on = nix::sys::statfs::statfs(place.path()).unwrap().filesystem_type();
     if on == nix::sys::statfs::TMPFS_MAGIC {
-        println!("skipped: the temporary directory is memory");
+        print_skipped("the temporary directory is memory");
         return;
     }
     let read = "head -c 250000000 /dev/zero >file && sync file && cat file >/dev/null && exec \"$@\"";
@@ -150,7 +151,7 @@ fn a_process_that_is_killed_for_want_of_memory_is_told_apart_from_others() {
     hog.args(&enter[1..]).args(["sh", "-c", "head -c 200000000 /dev/zero | tail"]);
     hog.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
     if group.killed() == 0 {
-        println!("skipped: the kernel kills nobody in a group without memory, as where there is swap");
+        print_skipped("the kernel kills nobody in a group without memory, as where there is swap");
         return running.kill();
     }
     running.end().says(1, &["FAILED known_work/multiply: ", "when memory was short", "memory.max"]);

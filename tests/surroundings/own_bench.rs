@@ -1,6 +1,7 @@
 //! The examples of a bench of one's own: each is measured, and shows below its table what it is an example of.
 
 use crate::place::{Place, example};
+use syscost_platform::testing::print_skipped;
 
 /// Measures an example, and checks that it prints these words.
 fn shows(name: &str, words: &[&str]) {
@@ -14,7 +15,7 @@ fn shows(name: &str, words: &[&str]) {
         return;
     };
     if ended.output.contains("disturbed ") {
-        println!("skipped: the machine is too busy to measure {name}");
+        print_skipped(&format!("the machine is too busy to measure {name}"));
         return;
     }
     ended.says(0, words);

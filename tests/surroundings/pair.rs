@@ -4,6 +4,7 @@ use crate::place::{Place, SYSCOST, alone, files, until};
 use crate::process;
 use nix::sys::signal::Signal;
 use std::time::Duration;
+use syscost_platform::testing::print_skipped;
 
 /// The shortest comparison that there is.
 const SHORT: [&str; 4] = ["known_work/add", "--no-canaries", "--pairs", "8"];
@@ -93,7 +94,7 @@ fn a_gate_fails_for_what_the_kernel_slows_and_for_nothing_else() {
     let summary = place.path().join("summary.md");
     let failed = gate(&["--b-wrap", &slowed, "--summary", summary.to_str().unwrap()]);
     if failed.code == Some(5) {
-        println!("skipped: others use this machine too much: {failed:?}");
+        print_skipped(&format!("others use this machine too much: {failed:?}"));
         return;
     }
     failed.says(1, &["syscall/getppid: slower by +", "gate: slower"]);
@@ -329,7 +330,7 @@ fn a_kernel_setting_that_is_named_is_put_back_by_itself() {
     let file = "/proc/sys/vm/stat_interval";
     let before = std::fs::read_to_string(file).unwrap_or_default();
     if !nix::unistd::geteuid().is_root() || std::fs::write(file, &before).is_err() {
-        println!("skipped: {file} cannot be written here; run the tests as root");
+        print_skipped(&format!("{file} cannot be written here; run the tests as root"));
         return;
     }
     let place = Place::new();

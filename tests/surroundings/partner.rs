@@ -8,6 +8,7 @@ use crate::sandbox::forbidding;
 use nix::sys::signal::Signal;
 use std::collections::BTreeSet;
 use std::process::Command;
+use syscost_platform::testing::print_skipped;
 
 /// Cases of every kind that start a partner or give a name to an object of the kernel.
 const WITH_PARTNERS: &str = "^(ping_pong/|context_switch/.*-8/(0|4)KiB|context_switch/move|core_to_core/|wake_up/|lock/|scale/(getppid|pipe|record-lock)-)";
@@ -55,7 +56,7 @@ fn after_every_case_nobody_and_nothing_is_left() {
 #[test]
 fn on_one_cpu_cases_across_two_are_skipped_with_their_sentence() {
     if Command::new("taskset").arg("--version").output().is_err() {
-        println!("skipped: there is no taskset");
+        print_skipped("there is no taskset");
         return;
     }
     let place = Place::new();
@@ -100,7 +101,7 @@ fn a_limit_on_tasks_is_named() {
     let starter: Vec<_> = ordinary.iter().copied().chain(["bash", "-c", limited, "bash"]).collect();
     let ended = place.end(place.run_by(&starter, &["^context_switch/processes-8/4KiB"]));
     if ended.error.contains("ulimit") || !ended.output.contains("FAILED context_switch") {
-        println!("skipped: this user has other processes");
+        print_skipped("this user has other processes");
         return;
     }
     ended.says(1, &["ulimit -u", "temporarily unavailable"]);

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use syscost_platform::testing::print_skipped;
 use tempfile::TempDir;
 
 /// The program `syscost`. In the tests of a tool it is the one beside the tool, which starts it: a whole `cargo test` builds both.
@@ -43,7 +44,7 @@ pub fn example(name: &str) -> Option<PathBuf> {
     let deps = std::env::current_exe().unwrap();
     let built = deps.parent()?.parent()?.join("examples").join(name);
     if !built.is_file() {
-        println!("skipped: the example `{name}` was not built; `cargo test` builds it");
+        print_skipped(&format!("the example `{name}` was not built; `cargo test` builds it"));
         return None;
     }
     Some(built)
@@ -147,7 +148,7 @@ impl Place {
                 return Some(ended);
             }
         }
-        println!("skipped: others use this machine too much for a case to be measured");
+        print_skipped("others use this machine too much for a case to be measured");
         None
     }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use syscost_platform::testing::print_skipped;
 
 /// No case has this id: both sides are built, and then nothing is measured.
 const NO_CASE: &str = "no/such/case";
@@ -116,7 +117,7 @@ impl<'a> Project<'a> {
 fn git_is_missing() -> bool {
     let is_missing = Command::new("git").arg("--version").output().is_err();
     if is_missing {
-        println!("skipped: there is no git here");
+        print_skipped("there is no git here");
     }
     is_missing
 }
@@ -221,7 +222,7 @@ fn object_of_the_user(place: &Place) -> Option<PathBuf> {
 fn what_lies_beside_the_repository_has_one_path_for_all_revisions_and_what_is_linked_is_kept() {
     let place = Place::new();
     let Some(object) = object_of_the_user(&place).filter(|_| !git_is_missing()) else {
-        println!("skipped: there is no `cc` or no git here");
+        print_skipped("there is no `cc` or no git here");
         return;
     };
     let project = Project::new(&place);

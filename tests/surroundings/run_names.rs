@@ -2,6 +2,7 @@
 
 use crate::place::{Place, SYSCOST, alone};
 use std::process::Command;
+use syscost_platform::testing::print_skipped;
 
 /// The names of the stored runs.
 fn runs(place: &Place) -> Vec<String> {
@@ -17,7 +18,7 @@ fn can_unshare() -> bool {
     let own = own_processes(&["true"]);
     let can = Command::new(&own[0]).args(&own[1..]).status().is_ok_and(|status| status.success());
     if !can {
-        println!("skipped: no namespace of processes can be made here");
+        print_skipped("no namespace of processes can be made here");
     }
     can
 }

@@ -5,6 +5,7 @@ use crate::place::{Place, SYSCOST, TWO_GROUPS};
 use std::ops::RangeInclusive;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
+use syscost_platform::testing::print_skipped;
 
 /// Forbids system calls to what it starts: for each range of numbers the error number, the first and the last, then the command.
 const FORBID: &str = r#"
@@ -42,7 +43,7 @@ pub fn refusing_all(calls: &[(i32, RangeInclusive<i64>)]) -> Option<Vec<String>>
     if works.is_ok_and(|output| output.status.success()) {
         return Some(starter);
     }
-    println!("skipped: no python3, or it may not install a filter of system calls");
+    print_skipped("no python3, or it may not install a filter of system calls");
     None
 }
 
@@ -141,7 +142,7 @@ fn what_a_container_does_not_mount_condemns_no_case() {
         let starter = ["unshare", "-m", "sh", "-c", within.as_str(), "sh"];
         let works = Command::new(starter[0]).args(&starter[1..]).arg("true").status();
         if !works.is_ok_and(|status| status.success()) {
-            println!("skipped: no mount namespace may be made here, as root may");
+            print_skipped("no mount namespace may be made here, as root may");
             return;
         }
         let place = Place::new();
@@ -157,7 +158,7 @@ fn what_a_container_does_not_mount_condemns_no_case() {
 #[test]
 fn a_program_that_may_be_executed_and_not_read_is_witnessed() {
     let Some(ordinary) = ordinary().filter(|_| nix::unistd::geteuid().is_root()) else {
-        println!("skipped: only root can make a program that another user may not read");
+        print_skipped("only root can make a program that another user may not read");
         return;
     };
     let place = Place::new();

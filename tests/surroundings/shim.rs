@@ -4,6 +4,7 @@
 use crate::place::{Ended, Place};
 use std::path::PathBuf;
 use std::process::Command;
+use syscost_platform::testing::print_skipped;
 
 /// Every reading of a clock is a system call, as beside hpet, acpi_pm, xen and user-mode Linux's timer.
 const ENTERING: &str = r"
@@ -38,7 +39,7 @@ fn library(place: &Place, source: &str) -> Option<PathBuf> {
     if compiler.output().is_ok_and(|output| output.status.success()) {
         return Some(library);
     }
-    println!("skipped: there is no C compiler `cc`");
+    print_skipped("there is no C compiler `cc`");
     None
 }
 
@@ -69,7 +70,7 @@ fn a_clock_that_enters_the_kernel_condemns_no_honest_case() {
 #[test]
 fn a_thread_that_is_not_kept_is_measured_and_it_is_said_what_was_seen() {
     if std::thread::available_parallelism().unwrap().get() < 2 {
-        println!("skipped: it takes two CPUs to be on the wrong one");
+        print_skipped("it takes two CPUs to be on the wrong one");
         return;
     }
     for (source, words) in [

@@ -5,6 +5,7 @@ use crate::place::Place;
 use crate::sandbox::forbidding;
 use std::path::PathBuf;
 use std::process::Command;
+use syscost_platform::testing::print_skipped;
 
 const CASE: [&str; 2] = ["known_work/add", "--exact"];
 
@@ -21,7 +22,7 @@ fn library(place: &Place, name: &str) -> Option<PathBuf> {
     if made.is_ok_and(|status| status.success()) {
         return Some(library);
     }
-    println!("skipped: there is no cc, or it makes no shared library");
+    print_skipped("there is no cc, or it makes no shared library");
     None
 }
 
@@ -106,7 +107,7 @@ fn a_clock_of_long_steps_gives_long_batches_and_an_interval() {
     let variables = [("CLOCK_STEP", "20000"), ("SYSCOST_CLOCK", "monotonic-raw")];
     let ended = place.end(preloaded(&place, &odd, &variables, &[]));
     if !ended.output.contains("1 measured") {
-        return println!("skipped: this machine disturbs what it measures: {}", ended.output);
+        return print_skipped(&format!("this machine disturbs what it measures: {}", ended.output));
     }
     // Samples of a coarse clock may be equal, of which Criterion makes no files.
     let without_files = ended.error.contains("Criterion could not write its files whole");

@@ -7,6 +7,7 @@ use crate::process;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use std::time::Duration;
+use syscost_platform::testing::print_skipped;
 
 const WORDS: [&str; 6] = ["known_work/multiply", "--exact", "--scale", "full", "--time", "1"];
 /// How far two figures of a chain of multiplications may lie apart on a machine whose core has several frequencies.
@@ -41,7 +42,7 @@ fn held(ended: &Ended, place: &Place) {
         return;
     };
     let Some(alone) = undisturbed() else {
-        return println!("skipped: this machine disturbs what nobody squeezes");
+        return print_skipped("this machine disturbs what nobody squeezes");
     };
     assert!((1.0 / APART..APART).contains(&(squeezed / alone)), "{squeezed} ns, and {alone} ns undisturbed");
 }
@@ -79,7 +80,7 @@ fn an_affinity_that_is_changed_from_outside_moves_no_number() {
     let allowed = sched_getaffinity(Pid::from_raw(0)).unwrap();
     let cpus: Vec<usize> = (0..CpuSet::count()).filter(|cpu| allowed.is_set(*cpu).unwrap_or(false)).collect();
     if cpus.len() < 2 {
-        return println!("skipped: there is one CPU only");
+        return print_skipped("there is one CPU only");
     }
     let place = Place::new();
     let mut running = begun(&place, &[]);

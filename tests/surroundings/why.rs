@@ -4,12 +4,13 @@ use crate::place::{Ended, Place, SYSCOST, example};
 use crate::sandbox::forbidding;
 use serde_json::Value;
 use std::path::Path;
+use syscost_platform::testing::print_skipped;
 
 /// What was printed as JSON; `None` where perf events are not to be had.
 fn explained(place: &Place, words: &[&str]) -> Option<Value> {
     let ended = place.end(place.syscost(&[words, &["--why", "--exact", "--format", "json"]].concat()));
     if ended.code == Some(1) && ended.error.contains("stacks cannot be sampled here") {
-        println!("skipped: {}", ended.error.trim());
+        print_skipped(&ended.error.trim().to_string());
         return None;
     }
     assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -23,8 +24,8 @@ fn explained(place: &Place, words: &[&str]) -> Option<Value> {
 /// not, as a cold cache on side B does not where other programs empty the caches of side A.
 fn assert_first_function(case: &Value, names: &[&str]) {
     if case["total"]["figure"]["low"].as_f64() <= Some(0.0) {
-        println!(
-            "skipped: other programs disturb this machine so much that the slowdown is not seen in the whole operation"
+        print_skipped(
+            "other programs disturb this machine so much that the slowdown is not seen in the whole operation",
         );
         return;
     }

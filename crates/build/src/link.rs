@@ -295,6 +295,7 @@ impl Relink for Links {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use syscost_platform::testing::print_skipped;
 
     fn words(text: &str) -> Option<Vec<(Option<String>, String)>> {
         Some(split_words(text)?.into_iter().map(|word| (word.name, word.text)).collect())
@@ -325,7 +326,7 @@ mod tests {
         let object = target.join("many.o");
         let assembled = Command::new("cc").arg("-c").arg(&source).arg("-o").arg(&object).status();
         if !assembled.is_ok_and(|status| status.success()) {
-            println!("skipped: there is no `cc` here");
+            print_skipped("there is no `cc` here");
             return None;
         }
         let mut link = Command::new("cc");

@@ -222,6 +222,7 @@ fn field_value(text: &[u8], name: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::{Percent, enumeration};
+    use syscost_platform::testing::print_skipped;
 
     /// A group that a test has made. It is removed when this value is dropped.
     struct Made(std::path::PathBuf);
@@ -243,10 +244,10 @@ mod tests {
     fn our_own_group_uses_cpu_time() {
         let own = match ControlGroup::from_pid(std::process::id() as i32) {
             Ok(own) => own,
-            Err(Fault::Unsupported(why)) => return println!("skipped: {why}"),
+            Err(Fault::Unsupported(why)) => return print_skipped(&why.to_string()),
             Err(fault) => panic!("{fault}"),
         };
-        let Ok(before) = own.cpu_time() else { return println!("skipped: no CPU time is counted here") };
+        let Ok(before) = own.cpu_time() else { return print_skipped("no CPU time is counted here") };
         let begun = std::time::Instant::now();
         while begun.elapsed() < Duration::from_millis(5) {}
         let after = own.cpu_time().expect("read");
@@ -263,7 +264,7 @@ mod tests {
     fn every_name_is_one_that_can_be_opened() {
         let names = match enumeration::control_groups() {
             Ok(names) => names,
-            Err(Fault::Unsupported(why)) => return println!("skipped: {why}"),
+            Err(Fault::Unsupported(why)) => return print_skipped(&why.to_string()),
             Err(fault) => panic!("{fault}"),
         };
         assert!(names.iter().any(|name| name == "/"));
@@ -276,10 +277,10 @@ mod tests {
 
     #[test]
     fn a_group_without_limits_has_none_and_one_that_was_removed_is_gone() {
-        let Ok(root) = Place::find_by_name("/") else { return println!("skipped: no hierarchy is mounted") };
+        let Ok(root) = Place::find_by_name("/") else { return print_skipped("no hierarchy is mounted") };
         for hierarchy in [&root.cpuacct, &root.memory, &root.cpu, &root.unified] {
             let Some((name, made)) = made(hierarchy) else {
-                println!("skipped: no group can be made in {hierarchy:?}");
+                print_skipped(&format!("no group can be made in {hierarchy:?}"));
                 continue;
             };
             let group = ControlGroup::open(&name).expect("it was made");

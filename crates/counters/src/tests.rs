@@ -17,6 +17,7 @@ use std::io::{Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use syscost_platform::child::Child;
 use syscost_platform::namespace;
+use syscost_platform::testing::print_skipped;
 
 const PATIENCE: Duration = Duration::from_secs(120);
 const NOTHING: Option<&str> = None;
@@ -27,7 +28,7 @@ type Done = Result<(), String>;
 /// Runs a test in a process of its own.
 fn in_child_process(body: impl FnOnce() -> Done) {
     if let Err(why) = in_child(body) {
-        println!("skipped: {why}");
+        print_skipped(&why.to_string());
     }
 }
 
@@ -276,7 +277,7 @@ fn a_handle_allocates_nothing_in_a_call() {
     processors.time_spent_each(&mut each).expect("read");
     assert_eq!(allocations(|| processors.time_spent_each(&mut each).is_ok()), 0);
     let Ok(pressure) = Pressure::open(pressure::Resource::Cpu) else {
-        return println!("skipped: this kernel keeps no account of pressure");
+        return print_skipped("this kernel keeps no account of pressure");
     };
     assert_eq!(allocations(|| pressure.read().is_ok()), 0);
 }

@@ -6,6 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
+use syscost_platform::testing::print_skipped;
 
 /// An example that Cargo has built beside this test.
 fn example(name: &str) -> PathBuf {
@@ -143,7 +144,7 @@ fn counted_instructions(how: &str, filter: &str) -> Result<Vec<(String, f64)>, S
 fn instructions_are_the_same_in_every_run_and_what_has_no_bracket_has_none() {
     let counted = match counted_instructions("--instructions", "nothing|grows|input|own clock") {
         Err(refused) if refused.contains("single steps, which are refused here") => {
-            println!("skipped: no process may be traced here");
+            print_skipped("no process may be traced here");
             return;
         }
         counted => counted.expect("a record"),
@@ -158,13 +159,13 @@ fn instructions_are_the_same_in_every_run_and_what_has_no_bracket_has_none() {
 fn callgrind_counts_what_single_steps_count() {
     let by_callgrind = match counted_instructions("--instructions=callgrind", "nothing") {
         Err(refused) if refused.contains("valgrind is not installed") => {
-            println!("skipped: valgrind is not installed");
+            print_skipped("valgrind is not installed");
             return;
         }
         counted => counted.expect("a record"),
     };
     let Ok(by_steps) = counted_instructions("--instructions", "nothing") else {
-        println!("skipped: no process may be traced here");
+        print_skipped("no process may be traced here");
         return;
     };
     assert!(!by_callgrind.is_empty());
@@ -191,7 +192,7 @@ fn verdicts() -> Vec<(String, String)> {
 fn assert_refused(verdicts: &[(String, String)], name: &str, why: &str) {
     let end = end_of(verdicts, name);
     if end.starts_with("disturbed") {
-        println!("skipped: {name} was {end}");
+        print_skipped(&format!("{name} was {end}"));
         return;
     }
     assert!(end.contains(why) || end.starts_with("not settled"), "{name}: {end}");
@@ -218,7 +219,7 @@ fn liars_are_caught_and_honest_benchmarks_are_not() {
         assert!(!end.starts_with("FAILED"), "{name}: {end}");
     }
     if verdicts.iter().any(|(_, end)| end.contains("no witness could be called: ptrace")) {
-        println!("skipped: no process may be traced here");
+        print_skipped("no process may be traced here");
         return;
     }
     if !cfg!(debug_assertions) {
@@ -237,7 +238,7 @@ fn work_that_is_left_to_a_thread_and_an_answer_that_is_kept_are_told() {
         runs.map(|run| std::fs::read_to_string(run.expect("an entry").path()).expect("a record")).collect();
     let told = utf8_output(&output.stdout) + &utf8_output(&output.stderr);
     if records.contains("ptrace") {
-        println!("skipped: no process may be traced here");
+        print_skipped("no process may be traced here");
         return;
     }
     assert!(

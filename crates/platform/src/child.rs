@@ -169,6 +169,7 @@ pub fn find_unreaped_child() -> Option<Unreaped> {
 mod tests {
     use super::*;
     use crate::process::Pidfd;
+    use crate::testing::print_skipped;
     use crate::testing::run_in_child_process;
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
     use nix::sys::resource::{Resource, UsageWho, getrusage, setrlimit};
@@ -260,7 +261,7 @@ mod tests {
         run_in_child_process(|| {
             let child = Child::start(|| std::thread::sleep(Duration::from_millis(50))).expect("forked");
             if Pidfd::open(child.pid().as_raw()).is_err() {
-                return println!("skipped: this kernel has no pidfd_open");
+                return print_skipped("this kernel has no pidfd_open");
             }
             let sleeps =
                 || getrusage(UsageWho::RUSAGE_THREAD).expect("readable").voluntary_context_switches();

@@ -186,6 +186,7 @@ fn cachestat(file: &File) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::print_skipped;
     use crate::testing::value_or_skip;
 
     #[test]
@@ -203,7 +204,7 @@ mod tests {
     fn a_file_system_in_memory_is_refused() {
         let directory = Path::new("/dev/shm");
         if volume::no_disk_reason(directory).is_none() {
-            println!("skipped: /dev/shm is no tmpfs here");
+            print_skipped("/dev/shm is no tmpfs here");
             return;
         }
         let Err(Error::Missing(why)) = Evictable::new(directory, LEAST) else { panic!("taken for a disk") };

@@ -175,12 +175,13 @@ fn interface_request(name: &str) -> Option<libc::ifreq> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::print_skipped;
 
     #[test]
     fn the_loopback_interface_has_its_address_and_a_size() {
         let local = IpAddr::V4(Ipv4Addr::LOCALHOST);
         let Some((name, _)) = addresses().into_iter().find(|(_, address)| *address == local) else {
-            println!("skipped: the loopback interface has no address here");
+            print_skipped("the loopback interface has no address here");
             return;
         };
         let query = InterfaceQuery::new().unwrap();

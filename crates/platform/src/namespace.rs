@@ -153,6 +153,7 @@ pub fn enter_new_namespace() -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::print_skipped;
     use std::net::{SocketAddr, TcpListener, TcpStream};
     use std::time::Duration;
 
@@ -191,7 +192,7 @@ mod tests {
                 assert!(!Path::new("/sys/class/net").join(near_end_name(2)).exists(), "it is not here");
                 drop(living);
             }
-            Err(error) => println!("skipped: {error}"),
+            Err(error) => print_skipped(&error.to_string()),
         }
     }
 
@@ -208,7 +209,7 @@ mod tests {
     fn another_host_is_reached_by_the_wire_alone() {
         crate::testing::run_in_child_process(|| {
             if let Err(error) = enter_new_namespace() {
-                return println!("skipped: {error}");
+                return print_skipped(&error.to_string());
             }
             let Some(host) = crate::testing::value_or_skip(OtherHost::connect()) else { return };
             run_ip_commands("link set lo up").expect("brought up");
@@ -231,7 +232,7 @@ mod tests {
         let before = own();
         match run_in_namespace(Path::new("/proc/thread-self/ns/net"), || Ok(own())) {
             Ok(there) => assert_eq!(there, before),
-            Err(error) => println!("skipped: {error}"),
+            Err(error) => print_skipped(&error.to_string()),
         }
         assert_eq!(own(), before);
     }

@@ -166,17 +166,18 @@ pub fn node_of_byte(byte: &u8) -> Result<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::print_skipped;
 
     #[test]
     fn memory_is_bound_to_a_node_and_no_longer() {
         let root = Path::new("/");
         let Some(&node) = memory_nodes_in(root).last() else {
-            return println!("skipped: this kernel names no memory node");
+            return print_skipped("this kernel names no memory node");
         };
         match call_bound_to_node(node, || vec![1_u8; 1 << 20]) {
             Ok(bytes) => verify_node(&bytes, node).expect("it is there"),
             Err(error) if error.to_string().contains(Errno::EINVAL.desc()) => panic!("{error}"),
-            Err(error) => println!("skipped: {error}"),
+            Err(error) => print_skipped(&error.to_string()),
         }
     }
 
@@ -197,7 +198,7 @@ mod tests {
         let mut memory =
             crate::resident::ResidentMemory::new(1 << 20, crate::resident::Pages::Base).expect("memory");
         let Ok(here) = node_of_byte(&memory.bytes()[0]) else {
-            println!("skipped: this kernel does not tell of nodes");
+            print_skipped("this kernel does not tell of nodes");
             return;
         };
         let error = verify_node(memory.bytes(), here + 1).expect_err("another").to_string();

@@ -306,12 +306,13 @@ pub fn published_frequency() -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::print_skipped;
 
     #[test]
     fn a_software_event_counts_what_happened() {
         let event = EVENTS.iter().find(|e| e.name == "minor-faults").expect("in the table");
         let Ok(counter) = Counter::open(*event) else {
-            println!("skipped: this kernel or sandbox refuses perf_event_open");
+            print_skipped("this kernel or sandbox refuses perf_event_open");
             return;
         };
         let before = counter.read().expect("readable");
@@ -326,7 +327,7 @@ mod tests {
     #[test]
     fn a_counter_that_shares_the_pmu_is_no_counter() {
         let Ok(counter) = Counter::open_with_fallback(EVENTS[6], 0, 0) else {
-            println!("skipped: this kernel or sandbox refuses perf_event_open");
+            print_skipped("this kernel or sandbox refuses perf_event_open");
             return;
         };
         assert!(

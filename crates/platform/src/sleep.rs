@@ -167,6 +167,7 @@ impl Drop for RealTime {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::print_skipped;
     use crate::time::clock_gettime_ns;
 
     #[test]
@@ -188,7 +189,7 @@ mod tests {
     fn the_class_is_left_when_the_value_is_dropped() {
         match RealTime::enter(1) {
             Ok(real_time) => drop(real_time),
-            Err(error) => println!("skipped: {error}"),
+            Err(error) => print_skipped(&error.to_string()),
         }
         // SAFETY: `sched_getscheduler` has no precondition.
         assert_eq!(unsafe { libc::sched_getscheduler(0) }, libc::SCHED_OTHER);

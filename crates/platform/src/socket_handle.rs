@@ -37,13 +37,14 @@ pub fn shut_down(socket: &impl AsFd) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::print_skipped;
     use std::net::UdpSocket;
 
     #[test]
     fn a_name_is_held_once_until_its_last_holder_has_gone() {
         let name = format!("syscost-test-{}", std::process::id());
         let Ok(first) = take_name(&name) else {
-            println!("skipped: abstract sockets are not allowed here");
+            print_skipped("abstract sockets are not allowed here");
             return;
         };
         let duplicate = first.try_clone().expect("duplicated");

@@ -185,6 +185,7 @@ pub fn is_clock_reading(call: &Call) -> bool {
 mod tests {
     use super::*;
     use crate::arch;
+    use crate::testing::print_skipped;
     use crate::time::clock_gettime_entry_ns;
 
     #[test]
@@ -220,7 +221,7 @@ mod tests {
     fn a_reading_by_a_system_call_is_seen_as_one() {
         let Some(is_entered) = trace_kernel_entry(|| _ = clock_gettime_entry_ns(libc::CLOCK_MONOTONIC))
         else {
-            println!("skipped: no child can be traced here");
+            print_skipped("no child can be traced here");
             return;
         };
         assert!(is_entered);

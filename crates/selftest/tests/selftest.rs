@@ -3,6 +3,7 @@
 
 use std::fs::OpenOptions;
 use std::process::{Command, Output, Stdio};
+use syscost_platform::testing::print_skipped;
 
 fn selftest(words: &[&str], output: Stdio) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_syscost-selftest"));
@@ -44,7 +45,7 @@ fn a_case_that_is_nowhere_is_named() {
 #[test]
 fn an_operation_that_enters_the_kernel_is_slowed_by_a_filter() {
     if !std::path::Path::new(env!("CARGO_BIN_EXE_syscost-selftest")).with_file_name("syscost").is_file() {
-        return println!("skipped: syscost is not built: cargo build --workspace");
+        return print_skipped("syscost is not built: cargo build --workspace");
     }
     let words = ["--cases", "syscall/getppid", "--effects", "50%", "--verdicts", "1", "--json"];
     let ended = selftest(&words, Stdio::piped());

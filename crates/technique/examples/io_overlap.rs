@@ -9,6 +9,7 @@
 
 use std::process::ExitCode;
 use std::time::Duration;
+use syscost_platform::testing::print_skipped;
 use syscost_statistic::{Random, proportion_interval};
 use syscost_technique::io_overlap::{Finished, Load, Monitor, exact_overlap};
 use syscost_technique::known::Known;
@@ -125,7 +126,7 @@ fn main() -> ExitCode {
         if !error.is_machine_limitation() {
             return Err(error);
         }
-        println!("skipped: {error}");
+        print_skipped(&error.to_string());
         Ok(())
     });
     match live.and_then(|()| on_paper(Known::from_arguments(std::env::args()))) {

@@ -11,6 +11,7 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
+use syscost_platform::testing::print_skipped;
 use syscost_technique::Interval;
 use syscost_technique::known::Known;
 use syscost_technique::probe_point::ProbePoint;
@@ -30,7 +31,7 @@ fn main() -> Done<()> {
     let point = match ProbePoint::new(probe) {
         Ok(point) => point,
         Err(error) if error.is_machine_limitation() => {
-            println!("skipped: {error}");
+            print_skipped(&error.to_string());
             return Ok(());
         }
         Err(error) => return Err(error.into()),

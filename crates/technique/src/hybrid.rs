@@ -328,11 +328,12 @@ impl<I: Interface> Observer<I> {
 mod tests {
     use super::*;
     use syscost_platform::cpu;
+    use syscost_platform::testing::print_skipped;
 
     /// Sends events of four kinds to another CPU; skips with a sentence if there is none.
     fn send<I: Interface>(events: u64, turns: u64) -> Option<Tally> {
         let Some(other) = cpu::find_other_cpu(cpu::current_cpu()) else {
-            println!("skipped: one CPU, and the measuring machine needs another");
+            print_skipped("one CPU, and the measuring machine needs another");
             return None;
         };
         let mut observer = Observer::<I>::start(other, turns).expect("started");

@@ -195,6 +195,7 @@ fn major_faults() -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use syscost_platform::testing::print_skipped;
 
     #[test]
     fn a_real_group_goes_with_its_value() {
@@ -207,7 +208,7 @@ mod tests {
             }
             Err(error) => {
                 assert!(error.to_string().contains("a memory control group is needed"), "{error}");
-                println!("skipped: {error}");
+                print_skipped(&error.to_string());
             }
         }
     }

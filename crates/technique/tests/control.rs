@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use syscost_platform::testing::print_skipped;
 
 /// Beside the directory of this test: `target/PROFILE/examples`.
 fn example(name: &str) -> Option<PathBuf> {
@@ -20,7 +21,7 @@ fn example(name: &str) -> Option<PathBuf> {
     if built.is_file() {
         return Some(built);
     }
-    println!("skipped: the example `{name}` was not built; `cargo test` builds it");
+    print_skipped(&format!("the example `{name}` was not built; `cargo test` builds it"));
     None
 }
 

@@ -6,6 +6,7 @@
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
+use syscost_platform::testing::print_skipped;
 
 /// Beside the directory of this test: `target/PROFILE/examples/NAME`.
 fn built(name: &str) -> Option<PathBuf> {
@@ -17,7 +18,7 @@ fn built(name: &str) -> Option<PathBuf> {
 /// How an example ends, which must leave nothing behind; nothing where it was not built.
 fn ended(name: &str, words: &[&str]) -> Option<Output> {
     let Some(example) = built(name) else {
-        println!("skipped: the example `{name}` was not built; `cargo test` builds it");
+        print_skipped(&format!("the example `{name}` was not built; `cargo test` builds it"));
         return None;
     };
     let directory = tempfile::tempdir().unwrap();

@@ -1,5 +1,6 @@
 use super::*;
 use crate::kit::runnable::test_place;
+use crate::platform::testing::print_skipped;
 use std::path::Path;
 
 /// A directory on a disk, if tests can write to one.
@@ -8,7 +9,7 @@ fn on_a_disk() -> Option<tempfile::TempDir> {
     match DISK.check_place(&test_place(directory.path(), Scale::Smoke)) {
         Ok(()) => Some(directory),
         Err(why) => {
-            println!("skipped: {why}");
+            print_skipped(&why.to_string());
             None
         }
     }
@@ -19,7 +20,7 @@ fn memory_is_no_disk_and_the_sentence_says_what_to_do() {
     let shared = Path::new("/dev/shm");
     let directory = match tempfile::tempdir_in(shared) {
         Ok(directory) if volume::filesystem_and_medium(shared).1 == Medium::Memory => directory,
-        _ => return println!("skipped: /dev/shm is no file system in memory that can be written"),
+        _ => return print_skipped("/dev/shm is no file system in memory that can be written"),
     };
     let sentence = DISK.check_place(&test_place(directory.path(), Scale::Smoke)).expect_err("no device");
     assert!(sentence.contains("which is memory") && sentence.contains("--dir"), "{sentence}");

@@ -147,12 +147,13 @@ mod tests {
     use super::*;
     use crate::kit::socket::Transport;
     use crate::kit::watchdog::Alarm;
+    use crate::platform::testing::print_skipped;
     use std::time::Duration;
 
     #[test]
     fn an_exchange_sends_and_waits() {
         if let Err(sentence) = check_ring_allowed() {
-            println!("skipped: {sentence}");
+            print_skipped(&sentence.to_string());
             return;
         }
         for transport in Transport::ALL {

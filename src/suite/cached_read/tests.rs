@@ -1,5 +1,6 @@
 use super::*;
 use crate::kit::runnable::{test_clock, test_place};
+use crate::platform::testing::print_skipped;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -40,7 +41,7 @@ fn a_file_that_left_the_cache_is_an_error() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = PatternFile::create_filled(directory.path(), MIB, Way::Cached).expect("a file");
     if file.count_resident_pages(0..MIB).expect("mincore") > 0 {
-        return println!("skipped: a file system in memory evicts nothing");
+        return print_skipped("a file system in memory evicts nothing");
     }
     let other = PatternFile::create_filled(directory.path(), 4096, Way::Cached).expect("a file");
     let mapped = Mapped::new(&other).expect("mapped");

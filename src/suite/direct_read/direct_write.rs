@@ -146,6 +146,7 @@ mod tests {
     use super::*;
     use crate::kit::runnable::test_clock;
     use crate::platform::pattern_file::PatternFile;
+    use crate::platform::testing::print_skipped;
 
     /// Each block, not only the last.
     #[test]
@@ -156,7 +157,7 @@ mod tests {
         let mut writes = Writes::new(blocks, Then::Nothing).expect("memory");
         // On a file system in memory nothing is charged as written.
         if let Err(why) = writes.run(3, &test_clock()) {
-            return println!("skipped: {why}");
+            return print_skipped(&why.to_string());
         }
         let mut block = [0; BLOCK];
         for number in 0..3 {

@@ -141,13 +141,14 @@ fn unavailable_error(cause: &std::io::Error) -> Error {
 mod tests {
     use super::*;
     use crate::platform::pattern_file::{PatternFile, Way, is_pattern_at};
+    use crate::platform::testing::print_skipped;
     use crate::platform::testing::value_or_skip;
 
     #[test]
     fn as_many_are_in_flight_as_the_ring_is_deep() {
         if let Err(why) = check_io_uring() {
             assert!(why.contains("io_uring_setup"), "{why}");
-            return println!("skipped: {why}");
+            return print_skipped(&why.to_string());
         }
         let directory = tempfile::tempdir().expect("a directory");
         let file = PatternFile::create_filled(directory.path(), 64 << 10, Way::Cached).expect("a file");

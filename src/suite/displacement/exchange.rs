@@ -238,6 +238,7 @@ mod tests {
     use super::*;
     use crate::kit::runnable::test_place;
     use crate::platform::cpu;
+    use crate::platform::testing::print_skipped;
 
     fn exchange() -> Option<Exchange> {
         exchange_of(Sizes::sent(3000))
@@ -246,7 +247,7 @@ mod tests {
     fn exchange_of(sizes: Sizes) -> Option<Exchange> {
         let place = test_place(&std::env::temp_dir(), Scale::Smoke);
         if cpu::allowed_cpus().len() < 2 {
-            println!("skipped: there is one CPU");
+            print_skipped("there is one CPU");
             return None;
         }
         Some(Exchange::start(NetworkPath::Loopback, sizes, 0, &place).expect("a server"))

@@ -154,10 +154,11 @@ mod tests {
     use super::*;
     use crate::kit::runnable::test_place;
     use crate::platform::cpu;
+    use crate::platform::testing::print_skipped;
 
     fn caller() -> Option<Caller> {
         if cpu::allowed_cpus().len() < 2 {
-            println!("skipped: there is one CPU");
+            print_skipped("there is one CPU");
             return None;
         }
         let place = test_place(&std::env::temp_dir(), Scale::Smoke);

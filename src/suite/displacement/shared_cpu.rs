@@ -203,6 +203,7 @@ pub(super) fn may_lower_nice_value(_: &Place) -> std::result::Result<(), String>
 mod tests {
     use super::*;
     use crate::kit::runnable;
+    use crate::platform::testing::print_skipped;
 
     fn place() -> Place {
         runnable::test_place(&std::env::temp_dir(), Scale::Smoke)
@@ -212,7 +213,7 @@ mod tests {
     fn a_run_counts_the_messages_of_all_senders() {
         let place = place();
         if place.cpus.others.is_empty() || may_lower_nice_value(&place).is_err() {
-            println!("skipped: it needs two CPUs and CAP_SYS_NICE");
+            print_skipped("it needs two CPUs and CAP_SYS_NICE");
             return;
         }
         let all = || {
@@ -238,7 +239,7 @@ mod tests {
             process::set_niceness(-20).ok().map(|()| (may_lower_nice_value(&place()), process::niceness(0)))
         });
         match asked.join().expect("no panic") {
-            None => println!("skipped: it needs CAP_SYS_NICE"),
+            None => print_skipped("it needs CAP_SYS_NICE"),
             Some((answer, nice)) => {
                 assert!(answer.expect_err("no room").contains("start the run with nice 0"));
                 assert_eq!(nice, -20);
@@ -250,7 +251,7 @@ mod tests {
     fn asking_leaves_the_nice_value_unchanged() {
         let before = process::niceness(0);
         if let Err(why) = may_lower_nice_value(&place()) {
-            println!("skipped: {why}");
+            print_skipped(&why.to_string());
         }
         assert_eq!(process::niceness(0), before);
     }

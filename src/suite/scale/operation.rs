@@ -347,6 +347,7 @@ fn map_file(file: File, is_private: bool) -> Result<Work> {
 mod tests {
     use super::*;
     use crate::case::{Cpus, Scale};
+    use crate::platform::testing::print_skipped;
 
     #[test]
     fn no_operation_is_refused() {
@@ -360,7 +361,7 @@ mod tests {
             for index in [0, 1, usize::MAX] {
                 match (operation.make)(&place, index) {
                     Ok(mut work) => assert!(work(3) >= 0, "{}", operation.name),
-                    Err(Error::Missing(sentence)) => println!("skipped: {sentence}"),
+                    Err(Error::Missing(sentence)) => print_skipped(&sentence.to_string()),
                     Err(error) => panic!("{}: {error}", operation.name),
                 }
             }

@@ -2,6 +2,7 @@ use super::*;
 use crate::kit::runnable::{self, runnable_cases};
 use crate::kit::socket::connection;
 use crate::platform::child::Child;
+use crate::platform::testing::print_skipped;
 use crate::platform::testing::run_in_child_process;
 use crate::platform::testing::value_or_skip;
 use nix::sched::{CloneFlags, unshare};
@@ -34,7 +35,7 @@ fn own_network(is_up: bool) -> bool {
 fn in_own_network(is_up: bool, body: impl FnOnce()) {
     let tried = Child::start(|| assert!(own_network(true))).unwrap();
     if tried.wait_for_success(Duration::from_secs(60)).is_err() {
-        return println!("skipped: no network namespace can be made here (it needs root, and `ip`)");
+        return print_skipped("no network namespace can be made here (it needs root, and `ip`)");
     }
     run_in_child_process(|| {
         assert!(own_network(is_up));

@@ -151,6 +151,7 @@ mod tests {
     use crate::clock::Clock;
     use crate::platform::arch::{self, Unfit};
     use crate::platform::time::{self, KernelClock};
+    use syscost_platform::testing::print_skipped;
 
     #[test]
     fn a_chain_is_one_instruction_a_link_and_its_loop() {
@@ -212,7 +213,7 @@ mod tests {
     #[test]
     fn a_clock_of_the_vdso_enters_nothing() {
         if time::enters_kernel(KernelClock::Precise) != Some(false) {
-            println!("skipped: reading this kernel's clock enters it");
+            print_skipped("reading this kernel's clock enters it");
             return;
         }
         let run = |n| (0..n).for_each(|_| _ = crate::platform::time::monotonic_raw_ns());

@@ -193,6 +193,7 @@ fn scale_to_rates(throughput: &Throughput, per: f64, values: &mut [f64]) -> &'st
 #[cfg(test)]
 mod tests {
     use super::*;
+    use syscost_platform::testing::print_skipped;
 
     #[test]
     fn both_units_are_shown_and_decimals_kept() {
@@ -221,7 +222,7 @@ mod tests {
         match EventCount::open("cpu-cycles") {
             Ok(cycles) => assert!(cycles.end(cycles.start()) > 0),
             Err(error) => {
-                println!("skipped: {error}");
+                print_skipped(&error.to_string());
                 assert!(error.to_string().contains("PMU"), "{error}");
             }
         }
@@ -230,7 +231,7 @@ mod tests {
     #[test]
     fn a_software_event_is_a_measurement() {
         let Ok(faults) = EventCount::open("page-faults") else {
-            println!("skipped: this kernel or sandbox refuses perf_event_open");
+            print_skipped("this kernel or sandbox refuses perf_event_open");
             return;
         };
         let start = faults.start();

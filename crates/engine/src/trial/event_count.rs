@@ -317,12 +317,13 @@ fn count_iterations(
 mod tests {
     use super::*;
     use memmap2::MmapMut;
+    use syscost_platform::testing::print_skipped;
 
     #[test]
     fn faults_of_this_thread_and_of_its_children_are_counted() {
         let event = Event::from_name("minor-faults").expect("in the table");
         let Ok(count) = Count::open(event, &[]) else {
-            println!("skipped: this kernel or sandbox refuses perf_event_open");
+            print_skipped("this kernel or sandbox refuses perf_event_open");
             return;
         };
         let touch = || {

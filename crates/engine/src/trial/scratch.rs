@@ -162,12 +162,13 @@ fn is_orphan(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use syscost_platform::testing::print_skipped;
 
     #[test]
     fn a_temporary_directory_in_memory_gives_way_to_a_disk_where_there_is_one() {
         let shared = PathBuf::from("/dev/shm");
         if volume::filesystem_and_medium(&shared).1 != Medium::Memory {
-            println!("skipped: /dev/shm is no file system in memory here");
+            print_skipped("/dev/shm is no file system in memory here");
             return;
         }
         assert_eq!(avoid_memory_filesystem(shared.clone()), volume::find_disk_directory(0).unwrap_or(shared));

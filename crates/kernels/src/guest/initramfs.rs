@@ -145,6 +145,7 @@ mod tests {
     use super::*;
     use std::io::Write;
     use std::process::{Command, Stdio};
+    use syscost_platform::testing::print_skipped;
 
     /// Length of a header: the magic number and 13 fields of eight hexadecimal digits.
     const HEADER: usize = 110;
@@ -193,7 +194,7 @@ mod tests {
         let cpio =
             Command::new("cpio").args(["-t", "--quiet"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let Ok(mut cpio) = cpio else {
-            println!("skipped: no cpio");
+            print_skipped("no cpio");
             return;
         };
         cpio.stdin.take().expect("a pipe").write_all(&archive()).expect("written");

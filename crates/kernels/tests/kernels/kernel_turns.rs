@@ -5,6 +5,7 @@ use crate::is_running;
 use crate::kernels::Bench;
 use crate::place::{Ended, Place, SYSCOST, until, waited};
 use std::process::Command;
+use syscost_platform::testing::print_skipped;
 
 /// Plays a guest on its standard streams, as the first process of one does: states its identity, and lends the line to one side
 /// after the other. `IMAGE.turns` limits the sides that it lives for; without `IMAGE.hello` it says nothing.
@@ -131,7 +132,7 @@ fn user_mode_linux_takes_turns_with_itself() {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let is_there = std::env::split_paths(&path).any(|place| place.join("linux.uml").is_file());
     let (Some(program), true) = (program, is_there) else {
-        println!("skipped: there is no linux.uml, or SYSCOST_GUEST_BINARY names no static program");
+        print_skipped("there is no linux.uml, or SYSCOST_GUEST_BINARY names no static program");
         return;
     };
     let place = Place::new();

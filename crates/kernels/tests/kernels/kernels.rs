@@ -5,6 +5,7 @@ use crate::place::{Ended, Place, until, waited};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use syscost_platform::testing::print_skipped;
 
 /// Prints the file `IMAGE.console`, and where there is a file `IMAGE.hangs`, writes its number to it and goes on.
 const EMULATOR: &str = r#"#!/bin/sh
@@ -188,9 +189,7 @@ fn a_guest_does_not_outlive_a_comparison_that_was_killed() {
 fn real_kernel() -> Option<(String, OsString)> {
     let named = ["SYSCOST_GUEST_KERNEL", "SYSCOST_GUEST_BINARY"].map(std::env::var_os);
     let [Some(kernel), Some(program)] = named else {
-        println!(
-            "skipped: SYSCOST_GUEST_KERNEL and SYSCOST_GUEST_BINARY name no kernel and no static program"
-        );
+        print_skipped("SYSCOST_GUEST_KERNEL and SYSCOST_GUEST_BINARY name no kernel and no static program");
         return None;
     };
     Some((Path::new(&kernel).display().to_string(), program))

@@ -1,6 +1,7 @@
 use super::*;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
+use syscost_platform::testing::print_skipped;
 
 fn scene() -> Scene {
     let own = Process::open(std::process::id() as i32).expect("ourselves");
@@ -63,7 +64,7 @@ fn promtool_has_nothing_to_say_about_the_page() {
         .stderr(Stdio::piped())
         .spawn();
     let Ok(mut promtool) = started else {
-        println!("skipped: there is no `promtool` here (Debian's package `prometheus`)");
+        print_skipped("there is no `promtool` here (Debian's package `prometheus`)");
         return;
     };
     let page = render_page(&scene(), MetricFormat::Prometheus);

@@ -138,6 +138,7 @@ mod tests {
     use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout, write};
     use std::fs::File;
     use syscost_platform::child::Child;
+    use syscost_platform::testing::print_skipped;
 
     const WORDS: &str = "something went wrong";
 
@@ -159,7 +160,7 @@ mod tests {
     fn a_panic_speaks_on_a_terminal_that_is_as_it_was() {
         let terminal = match openpty(None, None) {
             Ok(terminal) => terminal,
-            Err(errno) => return println!("skipped: this machine lends no terminal: {errno}"),
+            Err(errno) => return print_skipped(&format!("this machine lends no terminal: {errno}")),
         };
         let settings = || tcgetattr(&terminal.slave).expect("a terminal");
         let before = settings();

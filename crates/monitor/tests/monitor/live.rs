@@ -8,6 +8,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
 use std::time::Duration;
+use syscost_platform::testing::print_skipped;
 
 /// What an address answers to this request.
 fn ask(address: &str, request: &str) -> String {
@@ -169,7 +170,7 @@ fn a_process_that_ends_ends_its_probe_with_a_sentence() {
 #[test]
 fn a_terminal_is_given_back_whatever_the_end() {
     if Command::new("script").arg("--version").output().is_err() {
-        println!("skipped: there is no `script` here (util-linux), which lends a terminal");
+        print_skipped("there is no `script` here (util-linux), which lends a terminal");
         return;
     }
     for signal in [None, Some(Signal::SIGTERM), Some(Signal::SIGINT)] {

@@ -258,6 +258,7 @@ mod tests {
     use super::*;
     use crate::control_group::own_groups;
     use crate::kernel_files::fixture::Machine;
+    use crate::testing::print_skipped;
     use crate::testing::run_in_child_process;
 
     #[test]
@@ -272,7 +273,7 @@ mod tests {
             for parent in own_groups(&KernelFiles::live(), controller) {
                 let parent = PathBuf::from(parent.directory());
                 let Ok(living) = OwnGroup::create_in(&parent) else {
-                    println!("skipped: no control group can be made in {}", parent.display());
+                    print_skipped(&format!("no control group can be made in {}", parent.display()));
                     continue;
                 };
                 // No process has a number above the largest that the kernel gives, 2^22.

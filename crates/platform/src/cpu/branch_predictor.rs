@@ -72,6 +72,7 @@ mod tests {
     use super::*;
     use crate::child::Child;
     use crate::ptrace::step_through;
+    use crate::testing::print_skipped;
     use std::time::Duration;
 
     #[test]
@@ -89,7 +90,7 @@ mod tests {
     #[test]
     fn a_forked_child_does_not_walk_where_nothing_is_mapped() {
         if !flush_branch_predictor() {
-            println!("skipped: written memory may not be executed here");
+            print_skipped("written memory may not be executed here");
             return;
         }
         let child = Child::start(|| assert!(!flush_branch_predictor())).expect("forked");

@@ -133,6 +133,7 @@ fn is_in_use(before: &str, after: &str, cpu: usize) -> bool {
 mod tests {
     use super::*;
     use crate::cpu::{allowed_cpus, run_on_cpu};
+    use crate::testing::print_skipped;
 
     #[test]
     fn two_runs_get_different_cpus() {
@@ -151,7 +152,7 @@ mod tests {
         /// No machine has it.
         const CPU: usize = 1 << 20;
         let Ok(Some(first)) = lock_cpu_byte(CPU) else {
-            println!("skipped: /dev/null cannot be locked here");
+            print_skipped("/dev/null cannot be locked here");
             return;
         };
         assert!(lock_cpu_byte(CPU).is_err() && lock_cpu_byte(CPU + 1).is_ok());

@@ -203,6 +203,7 @@ fn migrate_thread() -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::print_skipped;
 
     #[test]
     fn a_counter_that_says_nothing_too_little_or_anything_is_refused() {
@@ -224,7 +225,7 @@ mod tests {
             match prove_event(*event) {
                 Ok(()) => {}
                 Err(Error::Missing(sentence)) => panic!("{sentence}"),
-                Err(error) => println!("skipped: {}: {error}", event.name),
+                Err(error) => print_skipped(&format!("{}: {error}", event.name)),
             }
         }
     }

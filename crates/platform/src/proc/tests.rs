@@ -1,4 +1,5 @@
 use super::*;
+use crate::testing::print_skipped;
 
 const CAPTURED_STAT: &str = include_str!("../../../../fixtures/captured/stat.txt");
 const STATUS: &str = include_str!("../../../../fixtures/captured/status.txt");
@@ -132,7 +133,7 @@ fn a_text_of_several_pages_is_read_whole() {
     let long = ["/proc/kallsyms", "/proc/crypto", "/proc/self/net/protocols"];
     let texts = long.into_iter().filter_map(|path| Some((path, std::fs::read(path).ok()?)));
     let Some((path, text)) = texts.into_iter().find(|(_, text)| text.len() > 16 << 10) else {
-        println!("skipped: the kernel shows no long text that stays as it is");
+        print_skipped("the kernel shows no long text that stays as it is");
         return;
     };
     let file = File::open(path).expect("a file");

@@ -281,6 +281,7 @@ pub fn scheduling_class() -> nix::Result<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::print_skipped;
     use crate::testing::run_in_child_process;
 
     #[test]
@@ -296,7 +297,7 @@ mod tests {
             let parameter = libc::sched_param { sched_priority: 5 };
             // SAFETY: OWN-TASK.
             if unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &raw const parameter) } != 0 {
-                println!("skipped: a real-time class needs CAP_SYS_NICE");
+                print_skipped("a real-time class needs CAP_SYS_NICE");
                 return;
             }
             let found = read_scheduling();

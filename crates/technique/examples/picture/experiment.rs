@@ -2,6 +2,7 @@
 //! must hold.
 
 use std::process::ExitCode;
+use syscost_platform::testing::print_skipped;
 use syscost_technique::known::Known;
 use syscost_technique::{Error, Result};
 
@@ -32,6 +33,6 @@ fn skipped(error: Error) -> Result<()> {
     if !error.is_machine_limitation() {
         return Err(error);
     }
-    println!("skipped: {error}");
+    print_skipped(&error.to_string());
     Ok(())
 }

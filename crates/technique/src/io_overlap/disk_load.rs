@@ -135,13 +135,14 @@ fn run_disk_reads(signals: &Signals, stop: &AtomicBool, channel: usize, file: &P
 mod tests {
     use super::*;
     use crate::io_overlap::{Monitor, Overlap, Sample, exact_overlap};
+    use syscost_platform::testing::print_skipped;
 
     /// A load of two channels, what was sampled of it for k = 0 and 1, and what it was; nothing where it cannot be had.
     fn sampled() -> Option<([Overlap; 2], Finished)> {
         let directory = tempfile::tempdir().expect("a directory");
         let load = match Load::start(directory.path(), 2, cpu::allowed_cpus()[0]) {
             Err(Error::Missing(why)) => {
-                println!("skipped: {why}");
+                print_skipped(&why.to_string());
                 return None;
             }
             started => started.expect("started"),
@@ -180,8 +181,8 @@ mod tests {
         let Some((overlaps, finished)) = sampled() else { return };
         for (k, overlap) in (0..).zip(&overlaps) {
             if !overlap.real_time {
-                return println!(
-                    "skipped: the real-time class is refused here (`ulimit -r`), and the monitor has to wait"
+                return print_skipped(
+                    "the real-time class is refused here (`ulimit -r`), and the monitor has to wait",
                 );
             }
             let truth = exact_overlap(&finished.cpu, &finished.channels, k, overlap.window);

@@ -133,6 +133,7 @@ impl Computer {
 mod tests {
     use super::*;
     use crate::control::ControlParameter;
+    use syscost_platform::testing::print_skipped;
 
     #[test]
     fn two_jobs_that_do_not_fit_page_and_one_that_does_not() {
@@ -140,7 +141,7 @@ mod tests {
         let job = Job { bytes: 4 << 20, touches: 100, turns: 500, wait: Duration::ZERO };
         let on = cpu::allowed_cpus()[0];
         let mut computer = match Computer::start(directory.path(), 7 << 20, 2, job, on) {
-            Err(Error::Missing(why)) => return println!("skipped: {why}"),
+            Err(Error::Missing(why)) => return print_skipped(&why.to_string()),
             made => made.expect("started"),
         };
         let group = computer.memory.directory().to_owned();

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
+use syscost_platform::testing::print_skipped;
 
 /// Kept pairs of a comparison, with these cases as far from the reference as a night says.
 pub fn pairs(place: &Place, night: u64, slower: f64, release: &str) -> PathBuf {
@@ -181,7 +182,7 @@ fn a_reference_is_kept_once_and_measured_against() {
     let case = ["known_work/add", "--exact", "--label", "today"];
     let measured = history(&place, &[&["measure", "--reference", "base"][..], &case, &short].concat());
     if measured.error.contains("no case has a number") {
-        println!("skipped: others use this machine too much: {measured:?}");
+        print_skipped(&format!("others use this machine too much: {measured:?}"));
         return;
     }
     measured.says(0, &["1 case against base added"]);
@@ -252,7 +253,7 @@ fn a_full_disk_leaves_the_history_as_it_was() {
     command.args(["-m", "sh", "-c", script, SYSCOST]).arg(file(&place));
     let ended = place.end(command);
     if ended.code == Some(99) || ended.error.contains("unshare") {
-        return println!("skipped: no file system can be mounted here");
+        return print_skipped("no file system can be mounted here");
     }
     ended.says(1, &["small/nights.jsonl: writing failed", "No space left", "6 sound points, 0 damaged"]);
 }

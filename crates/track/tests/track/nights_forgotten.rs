@@ -4,6 +4,7 @@ use crate::nights::{add, file, history, killed_after, pairs, twelve_nights};
 use crate::place::{Place, alone};
 use std::process::Stdio;
 use std::time::Duration;
+use syscost_platform::testing::print_skipped;
 
 #[test]
 fn what_would_be_forgotten_is_said_first_and_done_when_asked() {
@@ -97,7 +98,7 @@ fn an_import_that_is_killed_is_finished_by_the_next_one() {
         .arg(&many)
         .output();
     if !invented.is_ok_and(|output| output.status.success()) {
-        return println!("skipped: there is no python3 here");
+        return print_skipped("there is no python3 here");
     }
     let words = ["history", "import", many.to_str().unwrap()];
     let _alone = alone();

@@ -1,6 +1,7 @@
 use super::*;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use syscost_platform::testing::print_skipped;
 
 /// The numbers of each report, in the order of its text, as [`numbers_in`] reads them; a number that occurs again is left out.
 const NUMBERS: [(&str, &str); 2] = [
@@ -82,7 +83,7 @@ fn every_number_of_the_reports_stands_beside_ours_or_is_named_with_the_reason() 
 #[test]
 fn the_lists_of_numbers_are_those_of_the_reports() {
     let Some(directory) = std::env::var_os(REPORTS).map(PathBuf::from) else {
-        return println!("skipped: {REPORTS} names no directory with the texts of the two reports");
+        return print_skipped(&format!("{REPORTS} names no directory with the texts of the two reports"));
     };
     for (name, text) in NUMBERS {
         let report = std::fs::read_to_string(directory.join(name).with_extension("txt")).unwrap();
