@@ -20,6 +20,7 @@ use std::process::ExitCode;
 use syscost_analysis::record::bundle::{Head, split_by_kernel};
 use syscost_analysis::render::answer::{self, Compared};
 use syscost_analysis::render::compared::{csv, markdown};
+use syscost_analysis::render::sheet::indented_json;
 use syscost_analysis::study::comparison::{Comparison, Row};
 
 /// Set baselines side by side, with a verdict for every case
@@ -211,7 +212,7 @@ fn render_comparison(format: Format, comparison: &Comparison, layout: Layout) ->
                 + &render_answer(comparison, layout))
         }
         Format::Markdown => Ok(markdown(comparison)),
-        Format::Json => comparison.to_json(),
+        Format::Json => indented_json("the comparison", comparison),
         Format::Csv => csv(comparison),
     }
 }

@@ -228,7 +228,7 @@ fn render_record(format: Format, record: &Record, columns: &[Column], layout: La
             + "\n\n"
             + &record_table(record, None, &against, layout)),
         Format::Markdown => Ok(format::markdown(record, &against)),
-        Format::Json => format::record_json(record),
+        Format::Json => indented_json(&record.run, record),
         Format::Csv => format::csv(record, &against),
     }
 }

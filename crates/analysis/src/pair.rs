@@ -11,16 +11,13 @@
 //! case without a result.
 
 pub mod by_boot;
-mod counted_sides;
 pub mod experiment;
 mod launch;
 mod running_side;
 pub mod sampled_sides;
 pub mod sequence;
 pub mod setting;
-mod side_stream;
 pub mod turns;
 
-pub use launch::{Launch, Relink};
+pub use launch::{Connection, Launch, Relink};
 pub use running_side::{Draw, Side, SideProcess, Start, Taken};
-pub use side_stream::Connection;

@@ -67,6 +67,14 @@ pub fn write_json(value: &impl Serialize) -> Result<()> {
     write(&format!("{value:#}\n"))
 }
 
+/// Writes the value as JSON if that is asked for, and else the text.
+///
+/// # Errors
+/// As those of [`write_json`].
+pub fn write_json_or(is_json: bool, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<()> {
+    if is_json { write_json(value) } else { write(&text()) }
+}
+
 /// A bar over this number of steps on a terminal, nothing in a pipe.
 pub fn progress_bar(steps: usize, template: &str) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(steps as u64), ProgressDrawTarget::stderr());

@@ -203,7 +203,7 @@ pub fn with_sides<T>(
         let meeting: &mut dyn Schedule = if by_turns { &mut turns } else { &mut blocks };
         measure(&ring, &contest, &ids, &lone, meeting)
     };
-    setting.map(Setting::restore_settings).transpose()?;
+    setting.as_mut().map(Setting::restore_settings).transpose()?;
     let has_one_link = ready.are_two_builds() && ready.placement().is_none();
     Ok((measured?, Prepared { names: contest.plan.sides, differences, has_one_link }))
 }

@@ -192,17 +192,7 @@ fn read_time_spent_each(
 
 /// The resolution: one tick for every part.
 fn tick_resolution(cpus: u64) -> Spent {
-    Spent {
-        user: 1,
-        nice: 1,
-        system: 1,
-        idle: 1,
-        waiting: 1,
-        interrupts: 1,
-        soft_interrupts: 1,
-        stolen: 1,
-        cpus,
-    }
+    spent_from_columns([1; 8], cpus)
 }
 
 /// The lines of single CPUs as number and rest. They come first, so that the line of all interrupts, which may fill
@@ -231,8 +221,12 @@ pub(super) fn parse_columns(mut rest: &[u8]) -> Option<Spent> {
             None => return None,
         }
     }
+    Some(spent_from_columns(columns, 1))
+}
+
+fn spent_from_columns(columns: [u64; 8], cpus: u64) -> Spent {
     let [user, nice, system, idle, waiting, interrupts, soft_interrupts, stolen] = columns;
-    Some(Spent { user, nice, system, idle, waiting, interrupts, soft_interrupts, stolen, cpus: 1 })
+    Spent { user, nice, system, idle, waiting, interrupts, soft_interrupts, stolen, cpus }
 }
 
 /// The share of the time between two readings for which the CPUs were not idle. Waiting for a device counts as idle.

@@ -13,10 +13,7 @@ use std::path::Path;
 /// # Errors
 /// [`Fault::Denied`] where `/sys` is not mounted.
 pub fn disks() -> Result<Vec<String>, Fault> {
-    Ok(entry_names("/sys/block")?
-        .into_iter()
-        .filter(|name| Path::new("/sys/block").join(name).join("device").exists())
-        .collect())
+    entries_with("/sys/block", "device")
 }
 
 /// Names of partitions, including those of loop devices.
@@ -24,11 +21,7 @@ pub fn disks() -> Result<Vec<String>, Fault> {
 /// # Errors
 /// [`Fault::Denied`] where `/sys` is not mounted.
 pub fn partitions() -> Result<Vec<String>, Fault> {
-    let class = Path::new("/sys/class/block");
-    Ok(entry_names("/sys/class/block")?
-        .into_iter()
-        .filter(|name| class.join(name).join("partition").exists())
-        .collect())
+    entries_with("/sys/class/block", "partition")
 }
 
 /// Names of the network interfaces of this network namespace.
@@ -37,11 +30,7 @@ pub fn partitions() -> Result<Vec<String>, Fault> {
 /// [`Fault::Denied`] where `/sys` is not mounted.
 pub fn interfaces() -> Result<Vec<String>, Fault> {
     // The directory also has a file, `bonding_masters`.
-    let class = Path::new("/sys/class/net");
-    Ok(entry_names("/sys/class/net")?
-        .into_iter()
-        .filter(|name| class.join(name).join("statistics").exists())
-        .collect())
+    entries_with("/sys/class/net", "statistics")
 }
 
 /// The number of CPUs that this process may run on.
@@ -138,6 +127,12 @@ fn executable_name(pid: i32) -> Option<Vec<u8>> {
     let mut name = fs::read(format!("/proc/{pid}/comm")).ok()?;
     name.pop(); // the line's end
     Some(name)
+}
+
+/// Names of the entries of a class of devices that have this file.
+fn entries_with(class: &str, file: &str) -> Result<Vec<String>, Fault> {
+    let has_file = |name: &String| Path::new(class).join(name).join(file).exists();
+    Ok(entry_names(class)?.into_iter().filter(has_file).collect())
 }
 
 fn entry_names(directory: &str) -> Result<Vec<String>, Fault> {

@@ -88,7 +88,6 @@ pub mod cgroup;
 mod cpu_usage;
 mod disk;
 pub mod enumeration;
-mod fault;
 mod kernel_file;
 mod network;
 pub mod pace;
@@ -117,14 +116,13 @@ const fn ticks_to_duration(ticks: u64) -> Duration {
 pub use cgroup::ControlGroup;
 pub use cpu_usage::{Processors, Shares, Spent, busy_share, time_shares};
 pub use disk::{Disk, Traffic};
-pub use fault::Fault;
 pub use network::{Interface, Link};
 pub use physical_memory::Memory;
 pub use pressure::Pressure;
 pub use probe_block::{Block, Probe};
 pub use process_handle::{Process, ProcessIdentifier, Stat};
 pub use processes::Processes;
-pub use reading::{Method, Percent, Rate, Reading};
+pub use reading::{Fault, Method, Percent, Rate, Reading};
 
 #[cfg(test)]
 mod tests;

@@ -154,8 +154,7 @@ pub fn findings(rows: &[CountedRow]) -> Vec<Finding> {
             [None, None] => Progress::Skipped,
             [Some(_), None] => Progress::Failed,
         },
-        muted: None,
-        grown: None,
+        ..Finding::default()
     };
     rows.iter().map(finding).collect()
 }

@@ -1,15 +1,13 @@
 //! Linux guests: another kernel, booted by QEMU, that runs cases and counts instructions, or takes turns with a second one.
 //!
-//! By turns ([`live_guest`]) two guests live at once on one CPU, and their first process (`turn_server`) starts a side of
-//! [`syscost_engine::pair`] for each case. By counted instructions the host writes an initramfs of this binary and its questions ([`initramfs`], [`question`]), boots a [`kernel`] with
+//! By turns ([`live_guest`]) two guests live at once on one CPU, and their first process ([`init`]) starts a side of
+//! [`syscost_engine::pair`] for each case. By counted instructions the host writes an initramfs of this binary and its questions ([`initramfs`], [`console::Questions`]), boots a [`kernel`] with
 //! it ([`boot`]) and reads the answers from the console ([`console`]). In the guest the binary is the first process
 //! ([`init`]). The emulator advances the guest's clock by one nanosecond for each instruction, so that a time is a number
 //! of instructions, which repeats exactly.
 
-pub mod architecture;
 pub mod boot;
 pub mod boot_series;
-pub mod configuration;
 pub mod console;
 pub mod debian;
 pub mod emulator;
@@ -17,5 +15,3 @@ pub mod init;
 pub mod initramfs;
 pub mod kernel;
 pub mod live_guest;
-pub mod question;
-mod turn_server;

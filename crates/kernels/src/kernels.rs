@@ -5,16 +5,17 @@ mod by_turns;
 mod counted_table;
 mod counting;
 mod kernel_bisection;
-mod kernel_list;
 mod kernel_session;
 mod why;
 
 use crate::counted_change::{CountedRow, findings, judge_counts};
-use crate::guest::kernel::Kernel;
+use crate::guest::debian;
+use crate::guest::kernel::{Kernel, installed_releases};
 use crate::instruction_counts::InstructionCounts;
 use by_turns::Turning;
 use clap::Subcommand;
 use counted_table::CountedForm;
+use counting::kernel_supply;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use syscost_analysis::study::gate::{Finding, findings_from_pairs};
@@ -55,11 +56,15 @@ pub struct Args {
 enum What {
     Ab(AbArgs),
     Why(why::WhyArgs),
-    List(kernel_list::ListArgs),
-    Fetch(kernel_list::FetchArgs),
+    /// Print the kernels that can be booted: installed, downloaded, and Debian's packages
+    ///
+    /// In a pipe: one kernel a line, with its name, version, and where it is, between tabs.
+    List(Home),
+    Fetch(FetchArgs),
     Bisect(kernel_bisection::BisectArgs),
     Gate(GateArgs),
-    Session(kernel_session::SessionArgs),
+    #[command(subcommand)]
+    Session(kernel_session::SessionCommand),
 }
 
 /// Compare two kernels, by turns or by counted instructions
@@ -106,11 +111,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     match &args.what {
         What::Ab(args) => compare_kernels(args),
         What::Why(args) => why::explain(args),
-        What::List(args) => kernel_list::list(args),
-        What::Fetch(args) => kernel_list::fetch(args),
+        What::List(home) => list_kernels(home),
+        What::Fetch(args) => fetch_kernel(args),
         What::Bisect(args) => kernel_bisection::bisect(args),
-        What::Gate(args) => run_gate(args),
-        What::Session(args) => kernel_session::run(args),
+        What::Gate(args) => args.judging.judge_comparison(|| compare_for_gate(args)),
+        What::Session(command) => kernel_session::run(command),
     }
 }
 
@@ -207,10 +212,6 @@ struct GateArgs {
     home: Home,
 }
 
-fn run_gate(args: &GateArgs) -> Result<ExitCode> {
-    args.judging.judge_comparison(|| compare_for_gate(args))
-}
-
 fn compare_for_gate(args: &GateArgs) -> Result<Compared> {
     // Before a kernel is downloaded.
     args.counting.selected_questions(&args.filter)?;
@@ -220,4 +221,48 @@ fn compare_for_gate(args: &GateArgs) -> Result<Compared> {
     let faults = counts.sides.iter().flat_map(|side| side.faults.iter().cloned());
     let notes = faults.chain(["counted: instructions (icount), not time".into()]).collect();
     Ok((findings(&judge_counts(&counts)), notes))
+}
+
+// `syscost kernels list` and `fetch`: which kernels there are, and having one of Debian's.
+
+/// Download a kernel of Debian's, without installing it
+#[derive(clap::Args)]
+struct FetchArgs {
+    /// Version, release or package: 6.12, 6.12-rt, 6.1.0-47
+    kernel: String,
+    #[command(flatten)]
+    home: Home,
+}
+
+fn list_kernels(home: &Home) -> Result<ExitCode> {
+    let downloaded = kernel_supply(&home.directory()).downloaded_releases();
+    let row = |name: String, version: &str, place: &str| [name, version.to_owned(), place.to_owned()];
+    let mut rows: Vec<_> = installed_releases().into_iter().map(|name| row(name, "", "installed")).collect();
+    let packages = debian::available_packages();
+    for package in packages.as_deref().unwrap_or_default() {
+        let there = downloaded.contains(&package.release);
+        let place = if there { "downloaded" } else { "package" };
+        rows.push(row(package.release.clone(), &package.version, place));
+    }
+    let is_listed = |name: &String| rows.iter().any(|row| row[0] == *name);
+    let withdrawn: Vec<_> = downloaded.into_iter().filter(|name| !is_listed(name)).collect();
+    rows.extend(withdrawn.into_iter().map(|name| row(name, "", "downloaded, package withdrawn")));
+    let columns = || page::align_columns(&rows, page::table_width(layout())).join("\n") + "\n";
+    page::write(&if page::is_piped() { page::tabbed_rows(&rows) } else { columns() })?;
+    if let Err(error) = packages {
+        page::warn(&error);
+    }
+    if rows.is_empty() {
+        page::write_to_stderr(
+            "there is none: `apt-get update` fetches Debian's lists of packages; an image can be given by its path",
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn fetch_kernel(args: &FetchArgs) -> Result<ExitCode> {
+    let package = debian::find_package(&args.kernel, &debian::available_packages()?)?;
+    let (image, _) = kernel_supply(&args.home.directory()).fetch_image(&package)?;
+    page::write(&format!("{}\n", image.display()))?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -48,13 +48,6 @@ struct Client {
     sent: usize,
 }
 
-/// Whether a connection is kept.
-#[derive(PartialEq)]
-enum Fate {
-    Stays,
-    Goes,
-}
-
 impl Server {
     /// Listens at an address; outside of the loopback interface only if `public`.
     ///
@@ -92,8 +85,7 @@ impl Server {
             let mut places = spoke.iter().skip(1);
             clients.retain_mut(|client| {
                 let is_ready = places.next().copied().unwrap_or(false);
-                let fate = if is_ready { client.handle_io(&mut page) } else { Fate::Stays };
-                fate == Fate::Stays && client.since.elapsed() < PATIENCE
+                (!is_ready || client.handle_io(&mut page)) && client.since.elapsed() < PATIENCE
             });
             if spoke[0] {
                 self.accept_clients(&mut clients);
@@ -142,59 +134,50 @@ impl Client {
         if self.sent < self.answer.len() { PollFlags::POLLOUT } else { PollFlags::POLLIN }
     }
 
-    fn handle_io(&mut self, page: &mut impl FnMut(&str, &str) -> std::result::Result<Page, String>) -> Fate {
+    /// Does what the socket is ready for. Whether the connection is kept.
+    fn handle_io(&mut self, page: &mut impl FnMut(&str, &str) -> std::result::Result<Page, String>) -> bool {
         if self.answer.is_empty() {
-            match self.read_request() {
-                Fate::Goes => return Fate::Goes,
-                Fate::Stays => self.answer = answer_request(&self.request, page).unwrap_or_default(),
+            if !self.read_request() {
+                return false;
             }
+            self.answer = answer_request(&self.request, page).unwrap_or_default();
         }
         if self.sent < self.answer.len() { self.write_answer() } else { self.drain_until_closed() }
     }
 
     /// Reads a part of the request.
-    fn read_request(&mut self) -> Fate {
+    fn read_request(&mut self) -> bool {
         let mut some = [0; 2048];
-        match self.stream.read(&mut some) {
-            Ok(0) => Fate::Goes,
-            Ok(length) => {
-                self.request.extend_from_slice(&some[..length]);
-                Fate::Stays
-            }
-            Err(error) if is_retryable(&error) => Fate::Stays,
-            Err(_) => Fate::Goes,
-        }
+        let read = self.stream.read(&mut some);
+        self.request.extend_from_slice(&some[..*read.as_ref().unwrap_or(&0)]);
+        is_still_open(read)
     }
 
-    fn write_answer(&mut self) -> Fate {
+    fn write_answer(&mut self) -> bool {
         match self.stream.write(&self.answer[self.sent..]) {
             Ok(length) => self.sent += length,
-            Err(error) if is_retryable(&error) => {}
-            Err(_) => return Fate::Goes,
+            failed => return is_still_open(failed),
         }
         if self.sent == self.answer.len() && !self.answer.is_empty() {
             // Closing a socket with unread bytes would reset the connection and lose the answer: it is read until the
             // other end closes.
             let _ = self.stream.shutdown(Shutdown::Write);
         }
-        Fate::Stays
+        true
     }
 
-    /// Reads and discards until the other end closes.
-    fn drain_until_closed(&mut self) -> Fate {
-        if self.answer.is_empty() {
-            return Fate::Stays; // the request is not complete yet
-        }
-        match self.stream.read(&mut [0; 2048]) {
-            Ok(length) if length > 0 => Fate::Stays,
-            Err(error) if is_retryable(&error) => Fate::Stays,
-            _ => Fate::Goes,
-        }
+    /// Reads and discards until the other end closes. Without an answer the request is not complete yet.
+    fn drain_until_closed(&mut self) -> bool {
+        self.answer.is_empty() || is_still_open(self.stream.read(&mut [0; 2048]))
     }
 }
 
-fn is_retryable(error: &std::io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+/// Whether the other end has not closed: bytes came, or may come later.
+fn is_still_open(came: std::io::Result<usize>) -> bool {
+    came.map_or_else(
+        |error| matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
+        |length| length > 0,
+    )
 }
 
 /// The answer to a request; `None` while it is incomplete.

@@ -1,7 +1,7 @@
 //! A look as lines for a terminal of a given size.
 
-use crate::top_process::Busy;
 use crate::view::{Shares, Stall, View};
+use crate::watch::Busy;
 use crate::watch::Seen;
 use syscost_counters::pressure::Resource;
 use syscost_engine::driver::layout;

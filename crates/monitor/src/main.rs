@@ -10,7 +10,6 @@ mod http_server;
 mod live_view;
 mod monitor;
 mod probe;
-mod top_process;
 mod validate;
 mod view;
 mod watch;

@@ -9,17 +9,18 @@ use crate::platform::process::tool::quote_for_shell;
 use crate::platform::seccomp::LONGEST;
 use crate::platform::signal;
 use crate::statistic::{Change, Random, change_between, median};
+use serde::Serialize;
 use std::cell::Cell;
 use std::fmt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use syscost_analysis::pair::Launch;
-use syscost_analysis::pair::experiment::{Experiment, Plan, Testbed};
-use syscost_analysis::pair::sequence::Progress;
+use syscost_analysis::pair::experiment::{Plan, Testbed};
+use syscost_analysis::pair::sequence::{ByTurns, Progress};
 use syscost_analysis::pair::turns::Pair;
 use syscost_analysis::record::paired::{CasePairs, Rule};
 use syscost_analysis::study::sequential::{Stand, case_state};
-use syscost_engine::case::{Claim, Group, Scale};
+use syscost_engine::case::{Claim, Group};
 use syscost_engine::pair::side::find_case;
 use syscost_engine::record::Verdict;
 use syscost_engine::trial::scratch::{self, Scratch};
@@ -48,42 +49,31 @@ pub struct Parameters<'a> {
     pub groups: &'a [Group],
 }
 
-/// How a case is slowed, in additions.
+/// How a case is slowed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Slowdown {
-    /// Per system call, by a seccomp filter.
-    Filter(f64),
-    /// Per iteration, by a loop.
-    Spin(f64),
+struct Slowdown {
+    /// Whether a seccomp filter slows each system call; else a loop slows each iteration.
+    by_filter: bool,
+    additions: f64,
 }
 
 impl Slowdown {
-    fn additions(self) -> f64 {
-        match self {
-            Self::Filter(additions) | Self::Spin(additions) => additions,
-        }
-    }
-
     /// The same means with another number of additions.
     fn with_additions(self, additions: f64) -> Self {
-        match self {
-            Self::Filter(_) => Self::Filter(additions.round().clamp(1.0, (LONGEST - 2) as f64)),
-            Self::Spin(_) => Self::Spin(additions),
-        }
+        let of_filter = additions.round().clamp(1.0, (LONGEST - 2) as f64);
+        Self { additions: if self.by_filter { of_filter } else { additions }, ..self }
     }
 }
 
 impl fmt::Display for Slowdown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Filter(additions) => write!(f, "filter {additions}"),
-            Self::Spin(additions) => write!(f, "spin {additions:.3}"),
-        }
+        let Self { by_filter, additions } = self;
+        if *by_filter { write!(f, "filter {additions}") } else { write!(f, "spin {additions:.3}") }
     }
 }
 
 /// The verdicts on one case at one true change.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Outcome {
     /// Id of the case.
     pub id: String,
@@ -106,8 +96,10 @@ pub struct Outcome {
     /// The smallest change that the pairs of each verdict could show, as a share.
     pub detectable: Vec<f64>,
     /// Two-process rule on consecutive processes of side A: comparisons and alarms.
+    #[serde(rename = "two_processes_in_turn")]
     pub in_turn: (usize, usize),
     /// Two-process rule on the two sides of each pair: comparisons and alarms in the right direction.
+    #[serde(rename = "two_processes_side_by_side")]
     pub side_by_side: (usize, usize),
     /// Why there are fewer verdicts than asked for.
     pub ended: Option<String>,
@@ -212,8 +204,10 @@ pub fn calibrate_filter(
 ) -> Result<usize> {
     let mut random = Random::new(parameters.seed ^ hash(id) ^ share.to_bits());
     match (Injection { testbed, parameters, id }).calibrate_slowdown(share, &mut random)? {
-        Slowdown::Filter(additions) => Ok(additions as usize),
-        Slowdown::Spin(_) => Err(Error::Usage(format!("{id} makes no system call that a filter could slow"))),
+        Slowdown { by_filter: true, additions } => Ok(additions as usize),
+        Slowdown { by_filter: false, .. } => {
+            Err(Error::Usage(format!("{id} makes no system call that a filter could slow")))
+        }
     }
 }
 
@@ -235,22 +229,15 @@ impl Injection<'_> {
         record: &mut dyn FnMut(&Pair),
     ) -> Result<CasePairs> {
         let (filters, spin) = match slowdown {
-            Some(Slowdown::Filter(additions)) => (Some([0, additions as usize]), 0.0),
-            Some(Slowdown::Spin(additions)) => (None, additions),
+            Some(Slowdown { by_filter: true, additions }) => (Some([0, additions as usize]), 0.0),
+            Some(Slowdown { by_filter: false, additions }) => (None, additions),
             None => (None, 0.0),
         };
         let launches = (self.parameters.start)(filters)?;
-        let plan = Plan {
-            sides: Default::default(),
-            by_turns: true,
-            rule,
-            seed: self.parameters.seed,
-            scale: Scale::Default,
-            placement: None,
-        };
-        let experiment = Experiment { starts: [&launches[0], &launches[1]], plan };
+        let plan = Plan::by_turns(Default::default(), rule, self.parameters.seed);
+        let pairing = self.testbed.case_pairing(&plan, [&launches[0], &launches[1]], cases);
         let mut watch = |_: &Progress<'_>, pair: Option<&Pair>| pair.into_iter().for_each(&mut *record);
-        self.testbed.compare_case(&experiment, self.id, cases, [0.0, spin], random, &mut watch)
+        pairing.compare_case(self.id, [0.0, spin], &mut ByTurns, random, &mut watch)
     }
 
     /// A pilot run under this slowdown: the log change, and the cost of an iteration on side A, ns.
@@ -280,7 +267,7 @@ impl Injection<'_> {
             if by.ln().abs() < NEAR {
                 break;
             }
-            let additions = slowdown.additions();
+            let additions = slowdown.additions;
             if by > 1.0 {
                 below = additions
             } else {
@@ -302,12 +289,8 @@ impl Injection<'_> {
         let (_, cost_ns) = self.run_pilot(None, random)?;
         // One addition takes one core cycle.
         let additions = share * cost_ns * self.testbed.core_hz() / 1e9;
-        let means = if enters_the_kernel(self.parameters.groups, self.id) {
-            Slowdown::Filter(0.0)
-        } else {
-            Slowdown::Spin(0.0)
-        };
-        Ok(means.with_additions(additions))
+        let by_filter = enters_the_kernel(self.parameters.groups, self.id);
+        Ok(Slowdown { by_filter, additions }.with_additions(additions))
     }
 }
 

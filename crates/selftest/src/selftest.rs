@@ -11,12 +11,12 @@ use crate::error_rate::{Outcome, Parameters, reach_verdicts};
 use crate::platform::signal;
 use crate::statistic::{Interval, median, proportion_interval};
 use indicatif::ProgressBar;
-use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use syscost::suite::GROUPS;
 use syscost_analysis::pair::experiment::Testbed;
 use syscost_analysis::record::paired::Rule;
+use syscost_analysis::render::sheet::Column;
 use syscost_command_line::flag::BuildFlags;
 use syscost_command_line::page::{self, Tone};
 use syscost_command_line::sides::announce_pairs;
@@ -100,9 +100,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         return again::run(&args.cases, files, args.runs.into(), args.json);
     }
     if let Some(rev) = &args.relinked {
-        let Args { build, cases, seed, json, .. } = args;
-        let rounds = args.verdicts.unwrap_or(3).max(1);
-        return relinked::run(&relinked::Request { rev, build, cases, rounds, seed: *seed, json: *json });
+        return relinked::run(rev, args);
     }
     if args.unpaired {
         return unpaired::run(args.seed, args.json);
@@ -135,20 +133,17 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         }
     }
     bar.finish_and_clear();
-    match args.json {
-        true => page::write_json(&outcomes_json(&outcomes))?,
-        false => page::write(&outcome_table(&outcomes, layout()))?,
-    }
+    page::write_json_or(args.json, &outcomes, || outcome_table(&outcomes, layout()))?;
     Ok(exit_code(&outcomes))
 }
 
 impl Args {
     fn chosen_cases(&self) -> Vec<String> {
         let chosen: &[&str] = if self.full { &CASES } else { &FEW };
-        match self.cases.is_empty() {
-            true => chosen.iter().map(|id| (*id).to_owned()).collect(),
-            false => self.cases.clone(),
+        if self.cases.is_empty() {
+            return chosen.iter().map(|id| (*id).to_owned()).collect();
         }
+        self.cases.clone()
     }
 
     /// Case, slowdown and number of verdicts: first without a slowdown, then each slowdown a third as often.
@@ -232,20 +227,8 @@ fn count_found(outcome: &Outcome) -> usize {
 }
 
 fn outcome_table(outcomes: &[Outcome], layout: Layout) -> String {
-    let head = [
-        "case",
-        "injected",
-        "by",
-        "measured",
-        "found",
-        "same",
-        "open",
-        "unfit",
-        "s/verdict",
-        "pairs",
-        "smallest seen",
-    ];
-    let rows = outcomes.iter().map(|outcome| (Tone::Plain, outcome_cells(outcome)));
+    let head = COLUMNS.map(|(head, _)| head);
+    let rows = outcomes.iter().map(|outcome| (Tone::Plain, COLUMNS.map(|(_, cell)| cell(outcome))));
     page::table(head, rows, usize::MAX, layout)
         + "\n"
         + &page::wrap_sentences(outcome_sentences(outcomes), layout)
@@ -270,30 +253,29 @@ fn answer_sentence(outcomes: &[Outcome]) -> String {
     .into_iter()
     .flatten()
     .collect();
-    match parts.is_empty() {
-        true => "Nothing was found out: there was no verdict.".into(),
-        false => parts.join("; ") + ". Every verdict: `--json`.",
+    if parts.is_empty() {
+        return "Nothing was found out: there was no verdict.".into();
     }
+    parts.join("; ") + ". Every verdict: `--json`."
 }
 
-fn outcome_cells(o: &Outcome) -> [String; 11] {
-    let each = |values: &[f64], unit: &str, by: f64| match values.is_empty() {
-        true => "–".to_owned(),
-        false => format!("{:.1}{unit}", by * median(values)),
-    };
-    [
-        o.id.clone(),
-        slowdown_label(o.asked),
-        o.means.clone(),
-        format!("{:+.2} %", 100.0 * o.injected),
-        format!("{}/{}", count_found(o), o.verdicts.len()),
-        o.count_verdict(Verdict::Same).to_string(),
-        o.count_verdict(Verdict::Inconclusive).to_string(),
-        o.unfit.to_string(),
-        each(&o.seconds, "", 1.0),
-        format!("{} +{}", o.pairs, o.rejected),
-        each(&o.detectable, " %", 100.0),
-    ]
+/// Columns of the table: their heads, and what they say of a case.
+const COLUMNS: [Column<Outcome>; 11] = [
+    ("case", |o| o.id.clone()),
+    ("injected", |o| slowdown_label(o.asked)),
+    ("by", |o| o.means.clone()),
+    ("measured", |o| format!("{:+.2} %", 100.0 * o.injected)),
+    ("found", |o| format!("{}/{}", count_found(o), o.verdicts.len())),
+    ("same", |o| o.count_verdict(Verdict::Same).to_string()),
+    ("open", |o| o.count_verdict(Verdict::Inconclusive).to_string()),
+    ("unfit", |o| o.unfit.to_string()),
+    ("s/verdict", |o| median_text(&o.seconds, "", 1.0)),
+    ("pairs", |o| format!("{} +{}", o.pairs, o.rejected)),
+    ("smallest seen", |o| median_text(&o.detectable, " %", 100.0)),
+];
+
+fn median_text(values: &[f64], unit: &str, by: f64) -> String {
+    if values.is_empty() { "–".to_owned() } else { format!("{:.1}{unit}", by * median(values)) }
 }
 
 fn outcome_sentences(outcomes: &[Outcome]) -> Vec<String> {
@@ -353,15 +335,4 @@ fn interval_percent(interval: Interval) -> String {
         percent(interval.low),
         percent(interval.high)
     )
-}
-
-fn outcomes_json(outcomes: &[Outcome]) -> Value {
-    let rows = outcomes.iter().map(|o| {
-        json!({
-            "id": o.id, "asked": o.asked, "injected": o.injected, "means": o.means, "verdicts": o.verdicts, "unfit": o.unfit,
-            "seconds": o.seconds, "pairs": o.pairs, "rejected": o.rejected, "detectable": o.detectable,
-            "two_processes_in_turn": o.in_turn, "two_processes_side_by_side": o.side_by_side, "ended": o.ended,
-        })
-    });
-    rows.collect()
 }

@@ -36,15 +36,9 @@ impl ByTurns {
     ///
     /// # Errors
     /// Those of `measure`.
-    pub fn measure(pairs: usize, mut measure: impl FnMut(bool) -> Result<f64>) -> Result<Self> {
-        let mut turns = Self::default();
-        for pair in 0..pairs {
-            for with in [pair % 2 == 1, pair % 2 == 0] {
-                let value = measure(with)?;
-                if with { &mut turns.with } else { &mut turns.without }.push(value);
-            }
-        }
-        Ok(turns)
+    pub fn measure(pairs: usize, measure: impl FnMut(bool) -> Result<f64>) -> Result<Self> {
+        let [without, with] = alternate(pairs, measure)?;
+        Ok(Self { without, with })
     }
 
     /// The median over all pairs of the value with, divided by that without.
@@ -64,11 +58,20 @@ impl ByTurns {
         let sentence = format!(
             "{what}: {without:.4} without, {with:.4} with, ratio {ratio:.2} of {pairs} pairs, expected {expected:?}"
         );
-        match expected.contains(&ratio) {
-            true => Ok(format!("by turns: {sentence}")),
-            false => Err(Error::Disproved(sentence)),
+        let is_expected = expected.contains(&ratio);
+        if is_expected { Ok(format!("by turns: {sentence}")) } else { Err(Error::Disproved(sentence)) }
+    }
+}
+
+/// Results of the turns without, and of those with, of which each pair has one. The order alternates.
+pub(crate) fn alternate<T>(pairs: usize, mut run: impl FnMut(bool) -> Result<T>) -> Result<[Vec<T>; 2]> {
+    let mut turns = [Vec::new(), Vec::new()];
+    for pair in 0..pairs {
+        for with in [pair % 2 == 1, pair % 2 == 0] {
+            turns[usize::from(with)].push(run(with)?);
         }
     }
+    Ok(turns)
 }
 
 #[cfg(test)]

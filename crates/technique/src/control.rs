@@ -29,7 +29,6 @@
 //! the variance of an ARMA(2, 1) process (Box and Jenkins, 1970).
 
 mod background;
-mod interactive;
 mod policy;
 pub mod stability;
 
@@ -37,8 +36,7 @@ use super::index::{PerformanceIndex, Transaction};
 use crate::multiprogramming::{Computer, MemoryGroup};
 use syscost_platform::error::Result;
 
-pub use background::{Background, Batch};
-pub use interactive::Interactive;
+pub use background::{Background, Batch, Interactive};
 #[cfg(test)]
 pub(super) use policy::standard_normal;
 pub use policy::{Halving, Plant, Policy, Proportional, Stepwise, Transient};

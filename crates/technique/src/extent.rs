@@ -28,12 +28,12 @@ pub fn executed_range(function: usize, run: impl FnOnce()) -> Result<Range<usize
             last = last.max(step.address);
         }
     })?;
-    match came {
-        true => Ok(function..last + 1),
-        false => Err(Error::Usage(format!(
-            "the function at {function:#x} was not called within {LIMIT} instructions: give the address of one that is"
-        ))),
+    if came {
+        return Ok(function..last + 1);
     }
+    Err(Error::Usage(format!(
+        "the function at {function:#x} was not called within {LIMIT} instructions: give the address of one that is"
+    )))
 }
 
 #[cfg(test)]

@@ -45,14 +45,15 @@ impl Known {
     pub fn check_truth(self, what: &str, truth: f64, found: Interval) -> Result<String> {
         let truth = truth + if self.is_moved { shift_out_of(found) } else { 0.0 };
         let Interval { estimate, low, high } = found;
-        let sentence = match low < high {
-            true => format!("{what}: {truth:.6} in truth, {estimate:.6} found, in [{low:.6}, {high:.6}]"),
-            false => format!("{what}: {truth} in truth, {estimate} found, exactly"),
+        let sentence = if low < high {
+            format!("{what}: {truth:.6} in truth, {estimate:.6} found, in [{low:.6}, {high:.6}]")
+        } else {
+            format!("{what}: {truth} in truth, {estimate} found, exactly")
         };
-        match (low..=high).contains(&truth) {
-            true => Ok(format!("known: {sentence}")),
-            false => Err(Error::Disproved(format!("{sentence}: the truth lies outside"))),
+        if (low..=high).contains(&truth) {
+            return Ok(format!("known: {sentence}"));
         }
+        Err(Error::Disproved(format!("{sentence}: the truth lies outside")))
     }
 }
 

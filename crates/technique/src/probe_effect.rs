@@ -23,6 +23,7 @@
 //!
 //! Source: Kraemer, slide 50.
 
+use crate::by_turns::alternate;
 use syscost_platform::error::Result;
 use syscost_platform::process::thread_usage;
 use syscost_statistic::median;
@@ -69,23 +70,19 @@ impl ProbeEffect {
 /// # Errors
 /// Those of `run`; the kernel refuses `getrusage`.
 pub fn measure_probe_effect(pairs: usize, mut run: impl FnMut(bool) -> Result<()>) -> Result<ProbeEffect> {
-    let mut effect = ProbeEffect::default();
-    for pair in 0..pairs {
-        for with in [pair % 2 == 1, pair % 2 == 0] {
-            let before = read_counts()?;
-            run(with)?;
-            let after = read_counts()?;
-            let grown = |count: fn(&RunCounts) -> i64| count(&after) - count(&before);
-            let counts = RunCounts {
-                voluntary_switches: grown(|c| c.voluntary_switches),
-                involuntary_switches: grown(|c| c.involuntary_switches),
-                minor_faults: grown(|c| c.minor_faults),
-                major_faults: grown(|c| c.major_faults),
-            };
-            if with { &mut effect.with } else { &mut effect.without }.push(counts);
-        }
-    }
-    Ok(effect)
+    let [without, with] = alternate(pairs, |with| {
+        let before = read_counts()?;
+        run(with)?;
+        let after = read_counts()?;
+        let grown = |count: fn(&RunCounts) -> i64| count(&after) - count(&before);
+        Ok(RunCounts {
+            voluntary_switches: grown(|c| c.voluntary_switches),
+            involuntary_switches: grown(|c| c.involuntary_switches),
+            minor_faults: grown(|c| c.minor_faults),
+            major_faults: grown(|c| c.major_faults),
+        })
+    })?;
+    Ok(ProbeEffect { without, with })
 }
 
 fn read_counts() -> Result<RunCounts> {

@@ -235,10 +235,10 @@ impl<const N: usize> Collector<N> {
 }
 
 fn check_period(period: Duration) -> Result<()> {
-    match period.is_zero() {
-        true => Err(Error::Usage("the period of a monitor is 0: expected a time above 0".into())),
-        false => Ok(()),
+    if period.is_zero() {
+        return Err(Error::Usage("the period of a monitor is 0: expected a time above 0".into()));
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 mod draw;
 mod fleet;
 mod history;
-mod page;
 
 use clap::Subcommand;
 use std::process::ExitCode;
@@ -13,9 +12,11 @@ use syscost_platform::output;
 
 #[derive(Subcommand)]
 enum Command {
-    History(Box<history::Args>),
-    Fleet(Box<fleet::Args>),
-    Page(page::Args),
+    #[command(subcommand)]
+    History(Box<history::Command>),
+    #[command(subcommand)]
+    Fleet(Box<fleet::Command>),
+    Page(draw::PageArgs),
     Draw(Box<draw::Args>),
 }
 
@@ -30,9 +31,9 @@ pub fn run() -> ExitCode {
                 output::check_stdout()?;
             }
             match command {
-                Command::History(args) => history::run(args),
-                Command::Fleet(args) => fleet::run(args),
-                Command::Page(args) => page::run(args),
+                Command::History(command) => history::run(command),
+                Command::Fleet(command) => fleet::run(command),
+                Command::Page(args) => draw::write_pages(args),
                 Command::Draw(args) => draw::run(args),
             }
         },

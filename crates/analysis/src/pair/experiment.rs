@@ -1,8 +1,8 @@
 //! A whole comparison of two sides: case after case, canaries first.
 
 use super::running_side::Start;
-use super::sequence::{ByTurns, CasePairing, Progress, Schedule};
-use super::turns::{self, Pair};
+use super::sequence::{CasePairing, Progress, Schedule};
+use super::turns;
 use crate::error::{Error, Result};
 use crate::platform::cpu::cpu_class::choose_own_cpus;
 use crate::platform::cpu::{self, Aside};
@@ -12,7 +12,7 @@ use crate::platform::signal;
 use crate::record::paired::{CasePairs, LAYOUT, Paired, Rule, Why};
 use crate::statistic::Random;
 use syscost_engine::case::Scale;
-use syscost_engine::clock::{Clock, ClockScale, Dispute, check_clocks};
+use syscost_engine::clock::{Clock, Dispute, check_clocks};
 use syscost_engine::environment::{Fingerprint, Inherited};
 use syscost_engine::record::quantity::fresh_run_name;
 use syscost_engine::trial::scratch;
@@ -35,6 +35,13 @@ pub struct Plan {
     pub scale: Scale,
     /// How functions are placed anew for every pair; `None` where both sides run one link.
     pub placement: Option<&'static str>,
+}
+
+impl Plan {
+    /// A comparison by turns at default scale, of sides as they are linked.
+    pub fn by_turns(sides: [String; 2], rule: Rule, seed: u64) -> Self {
+        Self { sides, by_turns: true, rule, seed, scale: Scale::Default, placement: None }
+    }
 }
 
 /// A comparison of two sides of this machine.
@@ -81,10 +88,13 @@ fn build_difference(a: Option<String>, b: Option<String>) -> Option<String> {
 
 /// The CPU and the clock of a comparison, claimed for its duration.
 pub struct Testbed {
-    clock: Clock,
+    /// The clock that the sides share.
+    pub(super) clock: Clock,
     claimed: Option<cpu::Claimed>,
-    cpu: usize,
-    aside: Aside,
+    /// The CPU on which the sides run.
+    pub cpu: usize,
+    /// Keeps this process off that CPU.
+    pub(super) aside: Aside,
     fingerprint: Fingerprint,
     /// Sentences on what the sides inherit.
     inherited: Vec<String>,
@@ -152,24 +162,6 @@ impl Testbed {
         notes
     }
 
-    /// Compares one case by turns, where the comparison has `cases` cases in all. `spin` slows each side by that many
-    /// additions per iteration.
-    ///
-    /// # Errors
-    /// A side's state cannot be entered.
-    pub fn compare_case(
-        &self,
-        experiment: &Experiment<'_>,
-        id: &str,
-        cases: usize,
-        spin: [f64; 2],
-        random: &mut Random,
-        watch: &mut dyn FnMut(&Progress<'_>, Option<&Pair>),
-    ) -> Result<CasePairs> {
-        let pairing = self.case_pairing(&experiment.plan, experiment.starts, cases);
-        pairing.compare_case(id, spin, &mut ByTurns, random, watch)
-    }
-
     /// Converts ticks of the sides' clock to nanoseconds.
     pub fn ticks_to_nanoseconds(&self, ticks: f64) -> f64 {
         ticks * 1e9 / self.clock.hz()
@@ -181,7 +173,8 @@ impl Testbed {
         cpu::run_on_cpu(self.cpu, || self.clock.core_hz()).unwrap_or_else(|_| self.clock.core_hz())
     }
 
-    pub(super) fn case_pairing<'a>(
+    /// How the two sides of a case are paired, where the comparison has `cases` cases in all.
+    pub fn case_pairing<'a>(
         &'a self,
         plan: &'a Plan,
         starts: [&'a dyn Start; 2],
@@ -189,21 +182,6 @@ impl Testbed {
     ) -> CasePairing<'a> {
         // Blocks are of settings, which may be those of the frequency.
         CasePairing { testbed: self, plan, starts, cpu: self.cpu, cases, one_frequency: plan.by_turns }
-    }
-
-    /// Keeps this process off that CPU.
-    pub(super) fn aside(&self) -> &Aside {
-        &self.aside
-    }
-
-    /// The scale of the clock that the sides share.
-    pub(super) fn clock_scale(&self) -> ClockScale {
-        self.clock.scale()
-    }
-
-    /// The CPU on which the sides run.
-    pub fn cpu(&self) -> usize {
-        self.cpu
     }
 
     /// Compares these cases. `watch` is called before every pair, `keep` with the record so far after every case.

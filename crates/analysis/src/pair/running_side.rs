@@ -1,6 +1,6 @@
 //! The driver's end of one side: sends requests to its process, awaits responses with a timeout, and ends it.
 
-use super::side_stream::Connection;
+use super::launch::Connection;
 use crate::error::Result;
 use crate::platform::cpu::Aside;
 use crate::platform::inert;

@@ -145,10 +145,10 @@ impl CasePairing<'_> {
     ) -> PairSpec<'a> {
         PairSpec {
             starts: self.starts,
-            aside: self.testbed.aside(),
+            aside: &self.testbed.aside,
             case,
             cpu: self.cpu,
-            clock: self.testbed.clock_scale(),
+            clock: self.testbed.clock.scale(),
             shape,
             scale: self.plan.scale,
             spin: [0.0; 2],

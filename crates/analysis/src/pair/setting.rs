@@ -7,15 +7,13 @@
 
 mod guard;
 mod journal;
-mod shell;
 
 pub use guard::run_guard as guard;
 pub use journal::Journal;
 
 use crate::error::{Error, Result};
 use crate::platform::{signal, socket_handle};
-use guard::Guard;
-use shell::Shell;
+use guard::{Guard, Shell};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
@@ -85,11 +83,7 @@ impl Setting {
     ///
     /// # Errors
     /// A file cannot be restored, or the user's command fails.
-    pub fn restore_settings(mut self) -> Result<()> {
-        self.put_back()
-    }
-
-    fn put_back(&mut self) -> Result<()> {
+    pub fn restore_settings(&mut self) -> Result<()> {
         let Some(guard) = self.guard.take() else { return Ok(()) };
         let restored = if self.has_changed { self.journal.restore(Some(&guard.input)) } else { Ok(()) };
         match restored.and_then(|()| journal::remove_journal(&self.file)) {
@@ -108,8 +102,8 @@ impl Setting {
 
 impl Drop for Setting {
     fn drop(&mut self) {
-        // After an earlier error, which is the one to report; `end` has restored everything otherwise.
-        let _ = self.put_back();
+        // After an earlier error, which is the one to report; otherwise everything is restored already.
+        let _ = self.restore_settings();
     }
 }
 

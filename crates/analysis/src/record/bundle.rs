@@ -7,7 +7,6 @@
 mod bundle_file;
 mod by_kernel;
 mod check;
-mod member;
 
 pub use bundle_file::{Bundle, read, read_any, read_any_head, read_head, write_new};
 pub use by_kernel::split_by_kernel;

@@ -37,17 +37,15 @@ impl Compared<'_> {
 /// The whole end of the output, every line with its newline. `rest` says how to see more.
 pub fn render_answer(compared: &[Compared<'_>], rest: &str, layout: Layout) -> String {
     let width = prose_width(layout);
-    let slower = compared.iter().any(|row| row.verdict == Verdict::Slower);
-    let tone = if slower { Tone::Red } else { Tone::Bold };
+    let is_slower = compared.iter().any(|row| row.verdict == Verdict::Slower);
+    let tone = if is_slower { Tone::Red } else { Tone::Bold };
     let mut text = paint(tone, &wrap("", &answer_sentence(compared), width), layout) + "\n";
-    let rows: Vec<[String; 2]> =
-        changed_rows(compared).iter().take(ROWS).map(|row| change_cells(row)).collect();
+    let [slower, faster] =
+        [Verdict::Slower, Verdict::Faster].map(|verdict| rows_with_verdict(compared, verdict));
+    let cells = |row: &Compared| [format!("  {:>9}", row.change_or_verdict()), row.id.to_owned()];
+    let rows: Vec<_> = slower.iter().chain(&faster).take(ROWS).map(cells).collect();
     text += &columns_text(&rows, width);
     text + &wrap("", rest, width) + "\n"
-}
-
-fn change_cells(row: &Compared<'_>) -> [String; 2] {
-    [format!("  {:>9}", row.change_or_verdict()), row.id.to_owned()]
 }
 
 /// `3 of 40 are slower, the largest by 12.0 %: page_fault/anonymous/4KiB; 1 is faster; 36 are the same`.
@@ -61,12 +59,8 @@ pub fn answer_sentence(compared: &[Compared<'_>]) -> String {
     let mut parts = Vec::new();
     for (rows, word) in [(&slower, "slower"), (&faster, "faster")] {
         parts.extend(rows.first().map(|largest| {
-            format!(
-                "{} {word}, the largest by {}: {}",
-                count_phrase(rows.len(), all),
-                change_percent(largest),
-                largest.id
-            )
+            let (count, percent) = (count_phrase(rows.len(), all), 100.0 * largest.change_size());
+            format!("{count} {word}, the largest by {percent:.1} %: {}", largest.id)
         }));
     }
     if parts.is_empty() && same.is_empty() {
@@ -89,20 +83,11 @@ fn count_phrase(count: usize, all: usize) -> String {
     format!("{count} of {all} {}", if count == 1 { "is" } else { "are" })
 }
 
-fn change_percent(row: &Compared<'_>) -> String {
-    format!("{:.1} %", 100.0 * row.change_size())
-}
-
 /// The rows of this verdict, the largest change first.
 fn rows_with_verdict<'a>(compared: &[Compared<'a>], verdict: Verdict) -> Vec<Compared<'a>> {
     let mut rows: Vec<_> = compared.iter().filter(|row| row.verdict == verdict).copied().collect();
     rows.sort_by(|a, b| b.change_size().total_cmp(&a.change_size()));
     rows
-}
-
-/// The slower rows, then the faster ones.
-fn changed_rows<'a>(compared: &[Compared<'a>]) -> Vec<Compared<'a>> {
-    [rows_with_verdict(compared, Verdict::Slower), rows_with_verdict(compared, Verdict::Faster)].concat()
 }
 
 // Joins sentences about cases that differ only in figures: each is printed once, with all its cases.

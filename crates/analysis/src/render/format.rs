@@ -1,7 +1,7 @@
 //! A record as Markdown for a discussion, CSV for a spreadsheet, JSON for a program: all columns, and all decimals in
 //! CSV and JSON.
 
-use super::sheet::{CRLF, csv_text, indented_json, markdown_table, number_cell};
+use super::sheet::{CRLF, csv_text, markdown_table, number_cell};
 use crate::error::Result;
 use std::fmt::Write;
 use syscost_engine::record::quantity::{
@@ -14,14 +14,6 @@ use syscost_engine::render::terminal_plot::heat_map;
 use syscost_engine::study::basis::{best_cost, ratio_to_prediction};
 use syscost_engine::study::disturbance::disturbance_sentence;
 use syscost_engine::study::reference_frequency::core_cycles;
-
-/// The record itself, indented. It can be read back as it is.
-///
-/// # Errors
-/// It holds a number that JSON cannot hold.
-pub fn record_json(record: &Record) -> Result<String> {
-    indented_json(&record.run, record)
-}
 
 /// A case as a line of CSV.
 struct CsvCase<'a> {
@@ -236,7 +228,7 @@ mod tests {
 
     #[test]
     fn json_is_the_record() {
-        let text = record_json(&fixture_run::fixture_record()).unwrap();
+        let text = crate::render::sheet::indented_json("run", &fixture_run::fixture_record()).unwrap();
         let back: Record = serde_json::from_str(&text).unwrap();
         assert_eq!(back.tally(), fixture_run::fixture_record().tally());
         assert!(text.ends_with("}\n"));

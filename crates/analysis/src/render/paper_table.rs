@@ -50,6 +50,20 @@ fn displaced_cases(record: &Record) -> impl Iterator<Item = (&str, &Displaced)> 
     cases.filter_map(|case| Some((&*case.id, case.measured()?.displaced.as_ref()?)))
 }
 
+/// A cell and the name of its column.
+type NamedCell = (&'static str, String);
+
+/// A sheet of named cells, whose head is the names. There is at least one row.
+fn named_sheet(title: String, rows: impl Iterator<Item = Vec<NamedCell>>, notes: Vec<String>) -> Sheet {
+    let mut sheet = Sheet { title, notes, ..Sheet::default() };
+    for row in rows {
+        let (names, cells): (Vec<_>, Vec<_>) = row.into_iter().unzip();
+        sheet.head = header_cells(&names);
+        sheet.rows.push(cells);
+    }
+    sheet
+}
+
 fn computation_sheet(paper: &Paper, record: &Record) -> Sheet {
     let rows = paper.compute.iter().map(|row| {
         let ours = find_displacement(record, &row.id);
@@ -57,40 +71,22 @@ fn computation_sheet(paper: &Paper, record: &Record) -> Sheet {
         let column = |field: fn(&Displaced) -> Option<Interval>| ours.and_then(field);
         let (theirs, free) = (column(|o| o.paper), column(|o| o.daemon_free));
         vec![
-            row.id.trim_start_matches("compute/").to_owned(),
-            format_fixed(row.accounting, 0),
-            format_fixed(row.displacement, 0),
-            format_signed(row.percent, 2),
-            format_microseconds(charged),
-            format_microseconds(theirs),
-            format_percent_more(theirs, charged),
-            format_microseconds(column(|o| o.gap)),
-            format_percent_more(column(|o| o.gap), charged),
-            format_microseconds(free),
-            format_percent_more(free, charged),
+            ("asked", row.id.trim_start_matches("compute/").to_owned()),
+            ("1997 ioctl", format_fixed(row.accounting, 0)),
+            ("displ.", format_fixed(row.displacement, 0)),
+            ("%", format_signed(row.percent, 2)),
+            ("accounting", format_microseconds(charged)),
+            ("paper's", format_microseconds(theirs)),
+            ("%", format_percent_more(theirs, charged)),
+            ("gap", format_microseconds(column(|o| o.gap))),
+            ("%", format_percent_more(column(|o| o.gap), charged)),
+            ("daemon-free", format_microseconds(free)),
+            ("%", format_percent_more(free, charged)),
         ]
     });
-    Sheet {
-        title: "Table 1: plain computation, µs an operation".into(),
-        head: header_cells(&[
-            "asked",
-            "1997 ioctl",
-            "displ.",
-            "%",
-            "accounting",
-            "paper's",
-            "%",
-            "gap",
-            "%",
-            "daemon-free",
-            "%",
-        ]),
-        rows: rows.collect(),
-        notes: vec![
-            format!("1997: {}; % is how much more than accounting", paper.source),
-            quiet_note(record, "compute/"),
-        ],
-    }
+    let source = format!("1997: {}; % is how much more than accounting", paper.source);
+    let notes = vec![source, quiet_note(record, "compute/")];
+    named_sheet("Table 1: plain computation, µs an operation".into(), rows, notes)
 }
 
 fn send_sheet(paper: &Paper, record: &Record) -> Sheet {
@@ -143,30 +139,25 @@ fn loops_sheet(paper: &Paper, record: &Record) -> Sheet {
         let share = gap.zip(deviation).map(|(gap, deviation)| 100.0 * deviation / (gap.estimate / 1e3));
         let plain = |value: Option<f64>| value.map_or(NOTHING.into(), |value| format_fixed(value, 2));
         vec![
-            row.id.trim_start_matches("loops/").to_owned(),
-            format_fixed(row.mean, 2),
-            format_fixed(row.deviation, 2),
-            format_fixed(row.percent, 2),
-            format_fixed(row.half, 2),
-            format_microseconds(gap),
-            plain(deviation),
-            plain(share),
-            plain(gap.map(|gap| (gap.high - gap.estimate) / 1e3)),
-            ours.map_or(NOTHING.into(), |ours| ours.kept.0.to_string()),
+            ("loops", row.id.trim_start_matches("loops/").to_owned()),
+            ("1997 mean", format_fixed(row.mean, 2)),
+            ("sd", format_fixed(row.deviation, 2)),
+            ("%", format_fixed(row.percent, 2)),
+            ("± 95 %", format_fixed(row.half, 2)),
+            ("mean", format_microseconds(gap)),
+            ("sd", plain(deviation)),
+            ("%", plain(share)),
+            ("± 95 %", plain(gap.map(|gap| (gap.high - gap.estimate) / 1e3))),
+            ("unspoilt runs", ours.map_or(NOTHING.into(), |ours| ours.kept.0.to_string())),
         ]
     });
-    Sheet {
-        title: "Table 4: a send of 2 KB, by the loops of a run, µs an operation".into(),
-        head: header_cells(&[
-            "loops", "1997 mean", "sd", "%", "± 95 %", "mean", "sd", "%", "± 95 %", "unspoilt runs",
-        ]),
-        rows: rows.collect(),
-        notes: vec![
-            "ours: Student's t over the runs; those of 1997 are 1.3 times as wide as t makes them from the deviations \
-             beside them"
-                .into(),
-        ],
-    }
+    let note = "ours: Student's t over the runs; those of 1997 are 1.3 times as wide as t makes them from the deviations \
+                beside them";
+    named_sheet(
+        "Table 4: a send of 2 KB, by the loops of a run, µs an operation".into(),
+        rows,
+        vec![note.into()],
+    )
 }
 
 fn error_sheet(record: &Record) -> Sheet {

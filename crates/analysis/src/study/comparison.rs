@@ -47,26 +47,23 @@
 
 mod contender;
 pub mod fixture_head;
-mod identity;
 mod pairing;
 mod past_spread;
 mod replicate;
 mod rule;
-mod selection;
-#[cfg(test)]
-mod tests;
 
 pub use past_spread::needs_history as wants_history;
 pub use replicate::Replicate;
-pub use selection::Tally;
 
-use crate::error::{Error, Result};
 use crate::record::bundle::Head;
+use crate::statistic::median;
 use pairing::Index;
 use past_spread::History;
 use rule::Rule;
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use syscost_engine::environment::Difference;
 use syscost_engine::record::Interval;
 use syscost_engine::record::quantity::is_instruction_unit;
@@ -220,9 +217,9 @@ pub fn compare(heads: &[Head], history: &[Head], options: Options) -> Comparison
     let [least, margin] = if heads.iter().all(is_exact) { [0.0; 2] } else { [LEAST_THRESHOLD, MARGIN] };
     let threshold = if options.threshold > least { options.threshold } else { least };
     let rule = Rule { threshold, margin: margin.max(threshold) };
-    let names = identity::distinct_names(heads);
+    let names = contender::distinct_names(heads);
     let mut baselines: Vec<_> =
-        heads.iter().zip(names).map(|(head, name)| identity::baseline(head, name)).collect();
+        heads.iter().zip(names).map(|(head, name)| contender::baseline(head, name)).collect();
     let columns: Vec<_> = (1..heads.len())
         .map(|at| {
             let (relation, changes) = contender::compare(&indexes[0], &indexes[at], &ids, &history, rule);
@@ -281,17 +278,101 @@ impl Row {
 }
 
 impl Comparison {
-    /// The whole as JSON, indented.
-    ///
-    /// # Errors
-    /// A number is not finite.
-    pub fn to_json(&self) -> Result<String> {
-        let text = serde_json::to_string_pretty(self);
-        text.map(|text| text + "\n").map_err(|e| Error::file("the comparison", "writing as JSON", e.into()))
-    }
-
     /// Every change of every row.
     pub fn changes(&self) -> impl Iterator<Item = &Change> {
         self.rows.iter().flat_map(Row::changes)
     }
 }
+
+// The rows that are shown, and their order: the largest change first.
+
+/// The sort key of a row: rank of its verdict, then size of its change, whose bits are in the order of the sizes.
+type Weight = (u8, u64);
+
+impl Comparison {
+    /// Keeps some rows and their tally. Verdicts stay, because each was given among all rows.
+    pub fn keep_rows(&mut self, wanted: impl Fn(&str) -> bool) {
+        self.rows.retain(|row| wanted(&row.id));
+        self.tally = Tally::from_rows(&self.rows);
+    }
+
+    /// Keeps the rows with a change and counts the others.
+    pub fn keep_changed(&mut self) {
+        let before = self.rows.len();
+        self.rows.retain(|row| row.changes().any(|change| change.verdict.is_change()));
+        self.left_out += before - self.rows.len();
+    }
+
+    /// Groups by their weightiest change, and rows within a group by theirs; of equal ones the earlier first.
+    pub fn sort_by_weight(&mut self) {
+        let mut of_group: BTreeMap<String, (Reverse<Weight>, usize)> = BTreeMap::new();
+        for (at, row) in self.rows.iter().enumerate() {
+            let own = Reverse(row_weight(row));
+            let group = of_group.entry(row.group.clone()).or_insert((own, at));
+            group.0 = own.min(group.0);
+        }
+        self.rows.sort_by_key(|row| (of_group[&row.group], Reverse(row_weight(row))));
+    }
+
+    /// Rows of one group together, otherwise as they are.
+    pub fn sort_by_group(&mut self) {
+        let mut first: BTreeMap<String, usize> = BTreeMap::new();
+        for (at, row) in self.rows.iter().enumerate() {
+            first.entry(row.group.clone()).or_insert(at);
+        }
+        self.rows.sort_by_key(|row| first[&row.group]);
+    }
+}
+
+fn row_weight(row: &Row) -> Weight {
+    row.changes().map(change_weight).max().unwrap_or_default()
+}
+
+fn change_weight(change: &Change) -> Weight {
+    let rank = match change.verdict {
+        Verdict::Slower | Verdict::Faster => 3,
+        Verdict::Inconclusive => 2,
+        Verdict::Same => 1,
+        Verdict::Incomparable => 0,
+    };
+    (rank, change.ratio.map_or(0, |ratio| ratio.ln().abs().to_bits()))
+}
+
+// The summary of a comparison.
+
+/// The number of changes by verdict, and the median of the smallest changes that could be shown.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Tally {
+    /// Each verdict with its number.
+    pub verdicts: BTreeMap<Verdict, usize>,
+    /// The median, over all for which it is known, of the smallest change that would have been found, percent.
+    pub detectable_percent: Option<f64>,
+}
+
+impl Tally {
+    /// The sum of these rows.
+    fn from_rows(rows: &[Row]) -> Self {
+        let changes = || rows.iter().flat_map(Row::changes);
+        let count = |verdict| changes().filter(|change| change.verdict == verdict).count();
+        let detectable: Vec<f64> = changes().filter_map(|change| change.detectable_percent).collect();
+        Self {
+            verdicts: Verdict::ALL.into_iter().map(|verdict| (verdict, count(verdict))).collect(),
+            detectable_percent: (!detectable.is_empty()).then(|| median(&detectable)),
+        }
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = |verdict| self.verdicts.get(&verdict).copied().unwrap_or_default();
+        let counts = Verdict::ALL.map(|verdict| format!("{} {verdict}", count(verdict)));
+        f.write_str(&counts.join(", "))?;
+        match self.detectable_percent {
+            Some(percent) => write!(f, "; the median row could have shown a change of {percent:.1} %"),
+            None => f.write_str("; how small a change could have been shown is not known"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -13,7 +13,7 @@ use syscost_engine::exit::Exit;
 use syscost_engine::record::Verdict;
 
 /// The result of one case, from either kind of comparison.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Finding {
     /// `group/variant/parameter`.
     pub id: String,
@@ -34,10 +34,11 @@ pub struct Finding {
 }
 
 /// How the measurement of a case ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Progress {
     /// It was measured on both sides.
+    #[default]
     Measured,
     /// The machine lacks what it needs.
     Skipped,
@@ -153,8 +154,7 @@ pub fn findings_from_pairs(paired: &Paired, rows: &[Row]) -> Vec<Finding> {
             reason: row.judgement.reason.clone().or_else(|| row.remark.clone()),
             canary: row.canary,
             progress,
-            muted: None,
-            grown: None,
+            ..Finding::default()
         }
     };
     rows.iter().map(finding).collect()
@@ -187,10 +187,8 @@ pub fn findings_from_counts(paired: &Paired, changes: &[CountChange], limit: f64
             verdict,
             change: change.map(|change| change.ratio() - 1.0),
             reason,
-            canary: false,
             progress: progress_of_pairs(paired, case),
-            muted: None,
-            grown: None,
+            ..Finding::default()
         }
     };
     paired.cases.iter().map(finding).collect()
@@ -206,11 +204,9 @@ pub fn findings_from_comparison(comparison: &Comparison) -> Vec<Finding> {
             verdict: change.verdict,
             change: change.ratio.map(|ratio| ratio - 1.0),
             reason: change.reason,
-            canary: false,
             // A case that neither side could measure is not a fault of the new one.
             progress: if values == 0 { Progress::Skipped } else { Progress::Measured },
-            muted: None,
-            grown: None,
+            ..Finding::default()
         }
     };
     comparison.rows.iter().map(finding).collect()

@@ -121,10 +121,10 @@ fn read_trimmed(directory: &str, name: &str) -> Result<String, Fault> {
 
 fn mounted_hierarchies() -> Result<Vec<Hierarchy>, Fault> {
     let mounted = control_group::mounted_hierarchies(&KernelFiles::live());
-    match mounted.is_empty() {
-        true => Err(Fault::Unsupported("control groups, of which no hierarchy is mounted,".into())),
-        false => Ok(mounted),
+    if mounted.is_empty() {
+        return Err(Fault::Unsupported("control groups, of which no hierarchy is mounted,".into()));
     }
+    Ok(mounted)
 }
 
 /// Names of all control groups in all mounted hierarchies, without duplicates.

@@ -175,13 +175,11 @@ fn partition_table() -> [u8; 512] {
 fn run_losetup(arguments: &[&str]) -> Result<String> {
     let output = tool::command("losetup").args(arguments).output();
     let output = output.map_err(|e| Error::Missing(format!("there is no losetup here (util-linux): {e}")))?;
-    match output.status.success() {
-        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        false => Err(Error::Missing(format!(
-            "a loop device cannot be made: `losetup` failed {}",
-            tool::failure_message(&output)
-        ))),
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
+    let why = tool::failure_message(&output);
+    Err(Error::Missing(format!("a loop device cannot be made: `losetup` failed {why}")))
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! One boot of a guest under the instruction clock, from its start to its end, whichever end that is.
 
-use super::architecture::Architecture;
 use super::console::explain_last_words;
 use super::console::{Transcript, parse_transcript, version_mismatch};
 use super::emulator;
+use super::emulator::Architecture;
 use super::emulator::Plugin;
 use super::kernel::Kernel;
 use crate::executed::execution_log::{ExecutionLog, order_path};

@@ -1,9 +1,9 @@
 //! All boots of a comparison: two of each kernel, and more of both kernels if the counts of two boots differ.
 
 use super::boot::{Boot, Machine, boot};
+use super::console::{Question, Questions, VERSION, is_canary};
 use super::initramfs;
 use super::kernel::Kernel;
-use super::question::{Question, Questions, VERSION, is_canary};
 use crate::counted_change::{BOOTS_OF_NOISY, has_equal_counts, is_noisy};
 use crate::executed::execution_log::ExecutionLog;
 use crate::executed::function_table::CaseDifference;

@@ -1,7 +1,7 @@
 //! What a kernel unpacks as its first root file system: an archive of the format `newc` of cpio(5). The program in it is this
 //! one, linked statically, since an initramfs has no libraries.
 
-use super::architecture::{Architecture, program_segments};
+use super::emulator::{Architecture, program_segments};
 use std::path::{Path, PathBuf};
 use syscost_platform::error::{Error, Result};
 use syscost_platform::plain_file;
@@ -141,7 +141,7 @@ fn is_static(bytes: &[u8], architecture: &Architecture) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::architecture::X86_64;
+    use super::super::emulator::X86_64;
     use super::*;
     use std::io::Write;
     use std::process::{Command, Stdio};

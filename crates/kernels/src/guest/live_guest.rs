@@ -1,11 +1,11 @@
 //! A guest that lives while another takes its turns: started on one CPU, awaited, lent to one side after the other, and
 //! ended. A comparison boots pairs of them, both kernels afresh each time.
 
-use super::architecture::X86_64;
 use super::boot::Machine;
 use super::console::{MARK, Message, inert_identity, version_mismatch};
 use super::console::{explain_last_words, last_lines};
 use super::emulator;
+use super::emulator::X86_64;
 use super::kernel::Kernel;
 use std::cell::{Cell, RefCell};
 use std::os::fd::OwnedFd;

@@ -1,12 +1,12 @@
 //! Two kernels that take turns as guests.
 
-use super::counting::{Counting, configuration_differences, kernel_supply};
-use crate::guest::architecture::X86_64;
+use super::counting::{Counting, kernel_supply};
 use crate::guest::boot::Machine;
-use crate::guest::kernel::Kernel;
+use crate::guest::emulator::{self, X86_64};
+use crate::guest::initramfs;
+use crate::guest::kernel::{Kernel, configuration_differences};
 use crate::guest::live_guest::BootPairs;
 use crate::guest::live_guest::{LiveGuest, LiveMachine};
-use crate::guest::{emulator, initramfs};
 use clap::ValueEnum;
 use nix::unistd::{AccessFlags, access};
 use std::collections::BTreeSet;
@@ -17,7 +17,6 @@ use syscost_analysis::record::paired::{CasePairs, Paired, Rule};
 use syscost_command_line::flag::{Filter, Home};
 use syscost_command_line::page;
 use syscost_command_line::sides::{Bar, Pairs, save_pairs};
-use syscost_engine::case::Scale;
 use syscost_engine::pair::side::case_ids;
 use syscost_engine::record::guest_side::ClockKind;
 use syscost_engine::record::store::{OwnFile, Store};
@@ -170,12 +169,11 @@ pub(super) fn compare_by_turns(
     Store::at(&home.directory()).check_directory_usable("pairs")?;
     let testbed = Testbed::set_up()?;
     let place = scratch::make_directory_in(&scratch::scratch_parent())?;
-    let machine = prepare_machine(clock, counting, testbed.cpu(), &place)?;
+    let machine = prepare_machine(clock, counting, testbed.cpu, &place)?;
     let rule =
         Rule { looks: turning.boots.look_count(), ..Rule::for_threshold(threshold.unwrap_or(THRESHOLD)) };
     let sides = kernels.each_ref().map(|kernel| format!("{} ({clock})", kernel.name));
-    let plan =
-        Plan { sides, by_turns: true, rule, seed: turning.seed, scale: Scale::Default, placement: None };
+    let plan = Plan::by_turns(sides, rule, turning.seed);
     let mut boots = BootPairs::new(
         kernels,
         &machine,
@@ -206,11 +204,9 @@ pub fn find_kernels(names: [&str; 2], home: &Home) -> Result<[Kernel; 2]> {
     let supply = kernel_supply(&home.directory());
     let kernels = [supply.find(names[0])?, supply.find(names[1])?];
     let [a, b] = kernels.each_ref().map(|kernel| kernel.architecture().name);
-    match a == b {
-        true => Ok(kernels),
-        false => Err(Error::Usage(format!(
-            "{} is a kernel of {a}, and {} one of {b}: name two of one",
-            names[0], names[1]
-        ))),
+    if a == b {
+        return Ok(kernels);
     }
+    let [first, second] = names;
+    Err(Error::Usage(format!("{first} is a kernel of {a}, and {second} one of {b}: name two of one")))
 }

@@ -1,12 +1,11 @@
 //! What every command that boots guests is given, and the comparison of two kernels.
 
-use crate::guest::architecture::{Architecture, X86_64};
 use crate::guest::boot::Machine;
 use crate::guest::boot_series::{BOOTS, Outcome, Series};
-use crate::guest::emulator::Plugin;
-use crate::guest::kernel::{Kernel, Supply};
-use crate::guest::question::{Questions, select_questions};
-use crate::guest::{configuration, emulator, initramfs};
+use crate::guest::console::{Questions, select_questions};
+use crate::guest::emulator::{Architecture, Plugin, X86_64};
+use crate::guest::kernel::{Kernel, Supply, configuration_differences};
+use crate::guest::{emulator, initramfs};
 use crate::instruction_counts::{CountingMethod, InstructionCounts, LAYOUT};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -130,11 +129,6 @@ impl Counting {
 }
 
 impl Ready<'_> {
-    /// How many cases are asked.
-    pub fn case_count(&self) -> usize {
-        self.asked.cases.len()
-    }
-
     /// Boots both kernels and counts.
     ///
     /// # Errors
@@ -208,16 +202,6 @@ impl Ready<'_> {
                 ));
             },
         }
-    }
-}
-
-/// What the two configurations differ by; nothing where one is not to be had.
-pub(super) fn configuration_differences(kernels: &[Kernel; 2]) -> Vec<String> {
-    let text =
-        |kernel: &Kernel| kernel.configuration.as_deref().and_then(|path| configuration::read(path).ok());
-    match [text(&kernels[0]), text(&kernels[1])] {
-        [Some(a), Some(b)] => configuration::differences(&a, &b),
-        _ => Vec::new(),
     }
 }
 

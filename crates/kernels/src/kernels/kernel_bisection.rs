@@ -69,7 +69,7 @@ struct Bench<'a> {
 impl<'a> Bench<'a> {
     fn new(args: &'a BisectArgs) -> Result<Self> {
         let ready = args.counting.prepare(&args.filter, Supply::architecture(&args.good))?;
-        match ready.case_count() {
+        match ready.asked.cases.len() {
             1 => Ok(Self { ready, supply: kernel_supply(&args.home.directory()), threshold: args.threshold }),
             count => Err(Error::Usage(format!(
                 "a bisection is of one case, and {count} match: --exact takes the whole id"

@@ -1,39 +1,36 @@
 //! `syscost kernels session`: kernels of this machine itself, over reboots; and what a person sees of it.
 
-mod resumed;
-
-use crate::reboot::boot_kernel::Running;
-use crate::reboot::boot_kernel::{BootKernel, INSTALLED};
-use crate::reboot::boot_loader::BootLoader;
-use crate::reboot::boot_plan::{BootPlan, LAYOUT};
+use crate::reboot::boot_kernel::{BootKernel, INSTALLED, Running};
+use crate::reboot::boot_loader::{self, BootLoader};
+use crate::reboot::boot_plan::{BootPlan, LAYOUT, Machine, Standing, advance_session};
 use crate::reboot::resume_unit::{ResumeUnit, reboot_loss_reason};
 use clap::Subcommand;
+use nix::fcntl::{Flock, FlockArg};
 use nix::unistd::geteuid;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 use syscost::suite::GROUPS;
 use syscost_command_line::flag::Home;
 use syscost_command_line::sides::own_executable;
 use syscost_command_line::{page, record};
 use syscost_engine::driver::layout;
+use syscost_engine::exit::Exit;
+use syscost_engine::record::quantity;
 use syscost_engine::record::store::{Store, json_file_name};
 use syscost_engine::render::table::Layout;
 use syscost_platform::error::{Error, Result};
 use syscost_platform::kernel_files::KernelFiles;
 use syscost_platform::process::find_on_path;
+use syscost_platform::{plain_file, signal};
 
 /// Measure installed kernels on this machine itself, over reboots, in turn
 ///
 /// The machine restarts into each kernel in the order A B B A …, as often as --boots says, and measures in each boot. It does so
 /// by itself, after a power cut too, and ends with the kernel with which it began. Then `syscost compare --by kernel NAME` judges.
-#[derive(clap::Args)]
-pub struct SessionArgs {
-    #[command(subcommand)]
-    command: SessionCommand,
-}
-
 #[derive(Subcommand)]
-enum SessionCommand {
+pub(super) enum SessionCommand {
     Start(Start),
     /// Print how far a session has come
     ///
@@ -49,7 +46,7 @@ enum SessionCommand {
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  syscost kernels session start fork 6.1 6.12 -- '^fork/'\n  \
     syscost kernels session start pti 6.12 6.12@pti=on --boots 8 --yes -- syscall")]
-struct Start {
+pub(super) struct Start {
     /// Name of the session, and of its records: NAME.1, NAME.2, …
     name: String,
     /// Installed kernels: a release or its beginning (6.12), or the path of an image; behind an @ words for its command line
@@ -79,30 +76,26 @@ struct Start {
 
 /// Which session.
 #[derive(clap::Args)]
-struct Which {
+pub(super) struct Which {
     /// Name of the session
     name: String,
     #[command(flatten)]
     home: Home,
 }
 
-pub(super) fn run(args: &SessionArgs) -> Result<ExitCode> {
-    match &args.command {
+pub(super) fn run(command: &SessionCommand) -> Result<ExitCode> {
+    match command {
         SessionCommand::Start(args) => start(args),
         SessionCommand::Status(which) => status(which),
         SessionCommand::Stop(which) => stop(which),
-        SessionCommand::Resume(which) => resumed::resume(which),
+        SessionCommand::Resume(which) => resume(which),
     }
 }
 
 impl Which {
-    fn plan_file(&self) -> Result<PathBuf> {
-        plan_path(&self.home.directory(), &self.name)
-    }
-
     /// The plan of this session, and its file.
     fn load_plan(&self) -> Result<(BootPlan, PathBuf)> {
-        let path = self.plan_file()?;
+        let path = plan_path(&self.home.directory(), &self.name)?;
         if !path.exists() {
             return Err(Error::Usage(format!(
                 "there is no session {}: no file {}; `syscost kernels session start` plans one, and --home looks elsewhere",
@@ -133,7 +126,7 @@ fn start(args: &Start) -> Result<ExitCode> {
     }
     let path = plan_path(&home, &plan.name)?;
     plan.create(&path)?;
-    resumed::continue_session(plan, &path, &home)
+    continue_session(plan, &path, &home)
 }
 
 /// The plan, after all has been checked that can be before the first restart.
@@ -274,4 +267,107 @@ fn next_step_sentence(plan: &BootPlan, is_going_on: bool) -> String {
 fn render_table<const N: usize>(head: [&str; N], mut rows: Vec<[String; N]>, layout: Layout) -> String {
     rows.insert(0, head.map(str::to_owned));
     page::columns_text(&rows, page::table_width(layout))
+}
+
+// A session is taken up: by its unit after each boot, or by hand.
+
+/// How often a waiting session looks for a signal.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// This machine.
+struct ThisMachine<'a> {
+    path: &'a Path,
+    record: record::Args,
+}
+
+impl Machine for ThisMachine<'_> {
+    fn running_kernel(&self) -> Result<Running> {
+        Running::now(&KernelFiles::live())
+    }
+
+    fn wait_until_settled(&mut self, plan: &BootPlan) {
+        let end = Instant::now() + Duration::from_secs(plan.settle.into());
+        while Instant::now() < end && signal::pending().is_none() {
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    fn measure_process(&mut self, _: &BootPlan) -> Result<Option<String>> {
+        if signal::pending().is_some() { Ok(None) } else { self.record.record_next_process(GROUPS) }
+    }
+
+    fn save_plan(&mut self, plan: &BootPlan) -> Result<()> {
+        plan.save(self.path)
+    }
+
+    fn restart_into(&mut self, plan: &BootPlan, kernel: &BootKernel) -> Result<()> {
+        match plan.loader.restart_into(kernel, &plan.planned_in) {
+            // The restart itself ended the program that requested it.
+            Err(_) if signal::pending().is_some() => Ok(()),
+            asked => asked,
+        }
+    }
+
+    fn unix_seconds(&self) -> u64 {
+        quantity::unix_now()
+    }
+}
+
+/// Takes a session up.
+fn resume(which: &Which) -> Result<ExitCode> {
+    let (plan, path) = which.load_plan()?;
+    continue_session(plan, &path, &which.home.directory())
+}
+
+/// Goes on with this plan until the machine restarts or nothing is left to do.
+fn continue_session(mut plan: BootPlan, path: &Path, home: &Path) -> Result<ExitCode> {
+    let _alone = lock_exclusively(path)?;
+    signal::watch_signals()?;
+    let unit = ResumeUnit::for_session(&plan.name)?;
+    if !unit.is_installed() {
+        unit.install(&resume_command(&plan.name, home)?)?;
+    }
+    let record = record::Args::for_session(&plan.name, home, &plan.record, GROUPS)?;
+    let standing = advance_session(&mut plan, &mut ThisMachine { path, record })?;
+    match standing {
+        Standing::Restarting(kernel) => {
+            page::write_to_stderr(&format!("restarting into {}", plan.kernels[kernel].name))
+        }
+        Standing::Interrupted => page::write_to_stderr("interrupted: the unit goes on at the next boot"),
+        Standing::Done => return end_session(&plan, &unit),
+    }
+    Ok(Exit::Success.or_signal(signal::pending()).into())
+}
+
+/// Two processes of one session would disturb each other.
+fn lock_exclusively(path: &Path) -> Result<Flock<File>> {
+    let directory = path.parent().unwrap_or(path);
+    let file = plain_file::open_directory(directory).map_err(|e| Error::file(directory, "opening", e))?;
+    Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| {
+        Error::Usage(format!("{}: a session is being measured already ({errno})", directory.display()))
+    })
+}
+
+/// The command line that resumes the session after a boot.
+fn resume_command(name: &str, home: &Path) -> Result<Vec<String>> {
+    let text = |path: &Path| {
+        let text = path.to_str().map(str::to_owned);
+        text.ok_or_else(|| {
+            Error::Usage(format!("{}: a unit's words are UTF-8, and this path is not", path.display()))
+        })
+    };
+    let own = ["kernels", "session", "resume", name, "--home"].map(str::to_owned);
+    Ok([vec![text(&own_executable()?)?], own.to_vec(), vec![text(home)?]].concat())
+}
+
+/// Removes the unit, and gives the machine its own kernel back.
+fn end_session(plan: &BootPlan, unit: &ResumeUnit) -> Result<ExitCode> {
+    unit.remove()?;
+    page::write(&render_progress(plan, false, layout()))?;
+    let (own, now) = (&plan.planned_in, Running::now(&KernelFiles::live())?);
+    if (&own.release, &own.command_line) != (&now.release, &now.command_line) {
+        page::write_to_stderr(&format!("restarting into {}, as before the session", own.release));
+        boot_loader::restart_machine()?;
+    }
+    Ok(Exit::failed_if(plan.kernels.iter().any(|kernel| kernel.given_up.is_some())).into())
 }

@@ -3,12 +3,12 @@
 
 mod function_rows;
 
-use super::counting::{Counting, Ready, configuration_differences};
+use super::counting::{Counting, Ready};
 use super::{counted_table, find_kernels};
 use crate::executed::execution_log::ExecutionLog;
 use crate::executed::function_table::{CaseDifference, Naming, note_replacements};
 use crate::guest::emulator::Plugin;
-use crate::guest::kernel::{Kernel, Supply};
+use crate::guest::kernel::{Kernel, Supply, configuration_differences};
 use clap::ValueEnum;
 use inferno::flamegraph::{Options, from_lines};
 use serde_json::json;

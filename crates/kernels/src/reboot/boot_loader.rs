@@ -129,14 +129,11 @@ pub(super) fn run_command(command: &mut Command) -> Result<()> {
     let output = command.stdin(Stdio::null()).output().map_err(|e| missing_program(&name, &e.to_string()))?;
     let said = String::from_utf8_lossy(&output.stderr);
     let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(Error::Missing(format!(
-            "{name} failed ({}): {}",
-            output.status,
-            inert::neutralize_line(last, 200)
-        ))),
+    if output.status.success() {
+        return Ok(());
     }
+    let last = inert::neutralize_line(last, 200);
+    Err(Error::Missing(format!("{name} failed ({}): {last}", output.status)))
 }
 
 /// The entry that boots an image, as `grub-reboot` names it; entries for recovery are none.

@@ -1,9 +1,15 @@
 //! The liars: which real case each pretends to be, what it does instead, and the claim that must catch it.
 
 use super::Liar;
-use super::stranger;
+use super::stranger::{self, call_set_up, loop_set_up, read_no_byte, read_then_other};
 use super::twisted::*;
+use crate::platform::syscall;
+use std::hint::black_box;
 use syscost::suite;
+use syscost::suite::lock::waiters::{self, Call, waiter_set_up};
+use syscost::suite::wake_up::IDLE;
+use syscost::suite::wake_up::every_cpu::every_cpu_set_up;
+use syscost::suite::wake_up::load::load_set_up;
 use syscost_engine::case::{Case, Cpus, Need, Place, Scale, SetUp};
 
 /// What a liar does instead of its operation.
@@ -64,14 +70,14 @@ pub(super) const LIARS: &[Row] = &[
     ("known_work/multiply", "Executes", Twisted(CONSTANT)),
     ("known_work/multiply", "CPU time of threads", LeftToThread(None)),
     ("known_work/multiply", "CPU time of threads", LeftToThread(Some(UNEVEN))),
-    ("empty_loop/register", "Executes", Instead("was optimised away", stranger::empty_loop)),
+    ("empty_loop/register", "Executes", Instead("was optimised away", || loop_set_up(|n| _ = black_box(n)))),
     ("known_work/multiply", "Linear", Instead("works more with each iteration", stranger::quadratic_loop)),
     ("call/u64/3", "Calls", Twisted(NINE_TENTHS)),
-    ("call/u64/3", "Calls", Instead("was inlined", stranger::inlined_call)),
+    ("call/u64/3", "Calls", Instead("was inlined", || loop_set_up(suite::call::operation::control))),
     ("syscall/getppid", "Enters", Twisted(NINE_TENTHS)),
     ("syscall/getppid", "Enters", Twisted(HALF)),
     ("syscall/getppid", "Enters", Instead("answers from memory", stranger::constant_loop)),
-    ("syscall/getppid", "Enters", Instead("makes another call as often", stranger::another_call)),
+    ("syscall/getppid", "Enters", Instead("makes another call as often", || call_set_up(syscall::getpid))),
     ("syscall/read-zero", "Enters", Instead("reads from no descriptor", stranger::refused_read)),
     ("syscall/read-zero", "Answers", Instead("reads no byte", stranger::empty_read)),
     ("syscall/clock-gettime-vdso", "Calls", Twisted(NINE_TENTHS)),
@@ -100,7 +106,7 @@ pub(super) const LIARS: &[Row] = &[
     ("socket_round_trip/unix-stream-same-cpu/56B", "Counted switches", Twisted(NINE_TENTHS)),
     ("socket_round_trip/unix-stream-same-cpu/56B", "Checked answer", Instead("the partner answers from memory", stranger::remembering_partner)),
     ("wake_up/timerfd/idle", "single times", Twisted(NINE_TENTHS)),
-    ("lock/futex-wake/one-by-one-16", "Checked wake-ups", Instead("wakes sleepers of another word", stranger::wake_ups_of_another_word)),
+    ("lock/futex-wake/one-by-one-16", "Checked wake-ups", Instead("wakes sleepers of another word", || waiter_set_up(Call::WakeEach, waiters::OTHER))),
     ("context_switch/move/cross-cpu", "Checked CPU", Instead("moves to its own CPU", stranger::moves_to_own_cpu)),
     ("socket_round_trip/http-keep-alive-same-cpu/1KiB", "Checked page", Instead("serves one page for all requests", stranger::one_page_for_all)),
     ("socket_round_trip/tcp-connections-100-same-cpu/56B", "Checked reply", Instead("replies by the first message", stranger::one_reply_for_all)),
@@ -114,9 +120,9 @@ pub(super) const LIARS: &[Row] = &[
     ("lock/cascade/futex-mutex-8", "Counted switches", Twisted(CAPPED)),
     ("wake_up/request-wake/busy-1-per-cpu", "single times", Twisted(NINE_TENTHS)),
     ("wake_up/request/busy-1-per-cpu", "Checked work", Instead("answers requests without work", stranger::requests_without_work)),
-    ("wake_up/load-p99/75", "Checked work", Instead("answers requests at a rate without work", stranger::load_without_work)),
+    ("wake_up/load-p99/75", "Checked work", Instead("answers requests at a rate without work", || load_set_up(75, |_| 0))),
     ("wake_up/load-p99/75", "single times", Twisted(NINE_TENTHS)),
-    ("wake_up/every-cpu/idle", "Checked wake-ups", Instead("leaves out the other CPUs", stranger::other_cpus_left_out)),
+    ("wake_up/every-cpu/idle", "Checked wake-ups", Instead("leaves out the other CPUs", || every_cpu_set_up(IDLE, |_, _| 0))),
     ("wake_up/every-cpu/idle", "single times", Twisted(NINE_TENTHS)),
     ("stolen_time/spin/ordinary", "Calls", Twisted(NINE_TENTHS)),
     ("stolen_time/spin/beside-hog", "Checked gaps", Instead("reports no gap", stranger::spin_without_gaps)),
@@ -151,8 +157,8 @@ pub(super) const LIARS: &[Row] = &[
     ("syscall/read-zero", LATER_WITNESS, Twisted(HALF_BEYOND)),
     ("syscall/read-zero", LATER_WITNESS, Twisted(COUNTS_LATER)),
     ("syscall/read-zero", LATER_WITNESS, Instead("is refused beyond the witness's batch", stranger::refused_past_witness)),
-    ("syscall/read-zero", LATER_WITNESS, Instead("reads no byte beyond the witness's batch", stranger::empty_past_witness)),
-    ("syscall/read-zero", LATER_WITNESS, Instead("makes another call beyond the witness's batch", stranger::another_past_witness)),
+    ("syscall/read-zero", LATER_WITNESS, Instead("reads no byte beyond the witness's batch", || read_then_other(read_no_byte))),
+    ("syscall/read-zero", LATER_WITNESS, Instead("makes another call beyond the witness's batch", || read_then_other(|_| syscall::getpid()))),
     ("syscall/clock-gettime-vdso", LATER_WITNESS, Twisted(HALF_LATER)),
     ("syscall/clock-gettime-vdso", LATER_WITNESS, Instead("enters the kernel beyond the witness's batch", stranger::entering_past_witness)),
     ("signal/caught", LATER_WITNESS, Twisted(HALF_LATER)),

@@ -25,31 +25,23 @@ use syscost::kit::socket::endpoint::{Blocking, Endpoint};
 use syscost::kit::task;
 use syscost::suite::chase::operation_ring::{LINE, Spread, Walk};
 use syscost::suite::context_switch::Moving;
-use syscost::suite::lock::waiters::{self, Call, waiter_set_up};
 use syscost::suite::page_fault::touch::{Expected, Touches};
 use syscost::suite::socket_round_trip::conversation::Conversation;
 use syscost::suite::socket_round_trip::{http, many, operation_batch};
 use syscost::suite::stolen_time::spin_set_up;
-use syscost::suite::wake_up::IDLE;
-use syscost::suite::wake_up::every_cpu::every_cpu_set_up;
-use syscost::suite::wake_up::load::load_set_up;
 use syscost::suite::wake_up::request::{Until, request_set_up};
 use syscost_engine::case::{Case, Claim, Place, SetUp, Subject, set_up};
 use syscost_engine::clock::witness::ITERATIONS;
 use syscost_engine::clock::{Clock, Counts, Ticks};
 
 /// A loop in one bracket.
-fn loop_set_up(turns: impl Fn(u64) + Copy + 'static) -> SetUp {
+pub(super) fn loop_set_up(turns: impl Fn(u64) + Copy + 'static) -> SetUp {
     set_up(move |_| Ok(move |n: u64, clock: &Clock| Ok(clock.time(|| turns(n)))))
 }
 
 /// A system call, repeated.
-fn call_set_up(once: impl Fn() -> i64 + Copy + 'static) -> SetUp {
+pub(super) fn call_set_up(once: impl Fn() -> i64 + Copy + 'static) -> SetUp {
     set_up(move |_| Ok(move |n: u64, clock: &Clock| time_calls("a call", n, clock, once)))
-}
-
-pub(super) fn empty_loop() -> SetUp {
-    loop_set_up(|n| _ = black_box(n))
 }
 
 /// A loop around a constant, as a C library that remembers an answer makes it.
@@ -59,14 +51,6 @@ pub(super) fn constant_loop() -> SetUp {
 
 pub(super) fn quadratic_loop() -> SetUp {
     loop_set_up(|n| arch::register_loop(n * n.min(1 << 20) / 16))
-}
-
-pub(super) fn inlined_call() -> SetUp {
-    loop_set_up(syscost::suite::call::operation::control)
-}
-
-pub(super) fn another_call() -> SetUp {
-    call_set_up(syscall::getpid)
 }
 
 pub(super) fn vdso_entering_kernel() -> SetUp {
@@ -83,7 +67,7 @@ fn open_dev_zero() -> Result<File> {
 }
 
 /// read(2) of no byte.
-fn read_no_byte(mut from: &File) -> i64 {
+pub(super) fn read_no_byte(mut from: &File) -> i64 {
     from.read(&mut []).map_or(-1, |length| length as i64)
 }
 
@@ -112,7 +96,7 @@ fn switch_past_witness(
 }
 
 /// Reads a byte of /dev/zero in the first iterations of a batch, and calls `otherwise` in the others.
-fn read_then_other(otherwise: fn(&File) -> i64) -> SetUp {
+pub(super) fn read_then_other(otherwise: fn(&File) -> i64) -> SetUp {
     set_up(move |_| {
         let zero = open_dev_zero()?;
         Ok(move |n: u64, clock: &Clock| {
@@ -128,14 +112,6 @@ fn read_then_other(otherwise: fn(&File) -> i64) -> SetUp {
 
 pub(super) fn refused_past_witness() -> SetUp {
     read_then_other(|_| syscall::read_byte(-1, &mut 0))
-}
-
-pub(super) fn another_past_witness() -> SetUp {
-    read_then_other(|_| syscall::getpid())
-}
-
-pub(super) fn empty_past_witness() -> SetUp {
-    read_then_other(read_no_byte)
 }
 
 pub(super) fn entering_past_witness() -> SetUp {
@@ -261,10 +237,6 @@ pub(super) fn remembering_partner() -> SetUp {
     })
 }
 
-pub(super) fn wake_ups_of_another_word() -> SetUp {
-    waiter_set_up(Call::WakeEach, waiters::OTHER)
-}
-
 /// Moves to the CPU where the thread is.
 pub(super) fn moves_to_own_cpu() -> SetUp {
     set_up(|place| {
@@ -295,15 +267,6 @@ pub(super) fn batches_left_out() -> SetUp {
 
 pub(super) fn requests_without_work() -> SetUp {
     request_set_up(Until::WorkIsDone, 1, |_| 0)
-}
-
-pub(super) fn load_without_work() -> SetUp {
-    load_set_up(75, |_| 0)
-}
-
-/// Wake-ups of the measuring CPU alone.
-pub(super) fn other_cpus_left_out() -> SetUp {
-    every_cpu_set_up(IDLE, |_, _| 0)
 }
 
 /// Reads the clock, and reports no gap.

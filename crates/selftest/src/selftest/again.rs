@@ -64,10 +64,7 @@ pub fn run(ids: &[String], files: &[PathBuf], runs: usize, json: bool) -> Result
             "no case has a quiet figure in two of these runs: name at least two runs of one suite at default scale".into(),
         )
     })?;
-    match json {
-        true => page::write_json(&seen)?,
-        false => page::write(&agreement_text(&seen))?,
-    }
+    page::write_json_or(json, &seen, || agreement_text(&seen))?;
     Ok(Exit::failed_if(seen.inside.high < PROMISED).into())
 }
 

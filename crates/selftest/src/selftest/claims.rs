@@ -1,8 +1,9 @@
 //! `syscost selftest --claims`: whether the claims catch operations that do not happen, and hold for those that do.
 
 use crate::error::{Error, Result};
-use crate::liar::late_copy::{CLAIM, LIE, judge_copies};
-use crate::liar::{ClaimTrial, Liar, OPEN, Ruling, judge_claims, liars, real_cases};
+use crate::liar::{
+    CLAIM, ClaimTrial, LIE, Liar, OPEN, Ruling, judge_claims, judge_copies, liars, real_cases,
+};
 use crate::platform::process::inheritance;
 use crate::platform::{cpu, signal};
 use serde_json::{Value, json};
@@ -89,10 +90,8 @@ pub fn run(ids: &[String], slowness: f64, as_json: bool) -> Result<ExitCode> {
     let mut rows = hear_cases(on_trial, bench, slowness);
     let copies = [true, false].into_iter().filter(|_| ids.is_empty() && signal::pending().is_none());
     rows.extend(copies.map(|lies| hear_copies(bench, lies)));
-    match as_json {
-        true => page::write_json(&rows.iter().map(row_json).collect::<Vec<_>>())?,
-        false => page::write(&claims_table(&rows, layout()))?,
-    }
+    let json = rows.iter().map(row_json).collect::<Vec<_>>();
+    page::write_json_or(as_json, &json, || claims_table(&rows, layout()))?;
     Ok(Exit::failed_if(!rows.iter().all(Row::is_as_expected)).or_signal(signal::pending()).into())
 }
 

@@ -1,20 +1,19 @@
 //! `syscost selftest --relinked`: false alarms between two links of one source, with one link a side and with many.
 
+use super::Args;
 use crate::error::{Error, Result};
 use crate::platform::signal;
-use serde_json::{Value, json};
+use serde::Serialize;
 use std::process::ExitCode;
-use syscost_analysis::pair::experiment::{Experiment, Plan, Roster, Testbed};
-use syscost_analysis::pair::sequence::Progress;
+use syscost_analysis::pair::experiment::{Plan, Roster, Testbed};
+use syscost_analysis::pair::sequence::{ByTurns, Progress};
 use syscost_analysis::pair::turns::Pair;
 use syscost_analysis::pair::{Launch, Relink, Start};
 use syscost_analysis::record::paired::Rule;
 use syscost_analysis::study::sequential::{Stand, case_state};
 use syscost_build::link::{LinkCommand, Links};
 use syscost_build::revision::{Built, build_revision};
-use syscost_command_line::flag::BuildFlags;
 use syscost_command_line::page::{self, Tone};
-use syscost_engine::case::Scale;
 use syscost_engine::driver::layout;
 use syscost_engine::exit::Exit;
 use syscost_engine::record::{Interval, Verdict};
@@ -24,44 +23,25 @@ use syscost_statistic::{Random, proportion_interval};
 /// Largest share of false alarms.
 const ALARMS: f64 = 0.01;
 
-/// What is tried, as the command line has it.
-pub struct Request<'a> {
-    /// The revision to build.
-    pub rev: &'a str,
-    /// What to build of it.
-    pub build: &'a BuildFlags,
-    /// Ids of the cases; all if there are none.
-    pub cases: &'a [String],
-    /// Verdicts a case in either way.
-    pub rounds: usize,
-    /// Seed of everything random.
-    pub seed: u64,
-    /// Whether to print JSON.
-    pub json: bool,
-}
-
 /// Links the revision anew again and again, compares links by pairs, and prints how many changes were found.
 ///
 /// # Errors
 /// The revision does not build, cannot be linked again, or has no such case.
-pub fn run(request: &Request<'_>) -> Result<ExitCode> {
-    let built = build_revision(request.rev, &request.build.recipe(true), &page::write_to_stderr)?;
+pub fn run(rev: &str, args: &Args) -> Result<ExitCode> {
+    let built = build_revision(rev, &args.build.recipe(true), &page::write_to_stderr)?;
     let link =
         built.link.as_ref().ok_or_else(|| Error::Missing("this build cannot be linked again".into()))?;
     let testbed = Testbed::set_up()?;
-    let ids = choose_ids(&testbed, &built.binary(), request.cases)?;
-    let trial = RelinkTrial { built: &built, link, rule: Rule::default(), request };
-    let bar = page::progress_bar(ids.len() * request.rounds, "{pos}/{len} {msg:.bold} {wide_bar} {eta} left");
+    let ids = choose_ids(&testbed, &built.binary(), &args.cases)?;
+    let rounds = args.verdicts.unwrap_or(3).max(1);
+    let trial = RelinkTrial { built: &built, link, rule: Rule::default(), rounds, seed: args.seed };
+    let bar = page::progress_bar(ids.len() * rounds, "{pos}/{len} {msg:.bold} {wide_bar} {eta} left");
     let outcomes = trial.run(&testbed, &ids, &mut |id| {
         bar.inc(1);
         bar.set_message(id.to_owned());
     })?;
     bar.finish_and_clear();
-    if request.json {
-        page::write_json(&outcomes.iter().map(outcome_json).collect::<Value>())?;
-    } else {
-        page::write(&outcome_text(&outcomes))?;
-    }
+    page::write_json_or(args.json, &outcomes, || outcome_text(&outcomes))?;
     let own = alarm_share(outcomes.iter().map(|outcome| &*outcome.own_links));
     let is_empty = outcomes.iter().all(|outcome| outcome.own_links.is_empty());
     Ok(Exit::failed_if(is_empty || own.low > ALARMS).or_signal(signal::pending()).into())
@@ -120,24 +100,17 @@ fn outcome_text(outcomes: &[RelinkOutcome]) -> String {
     page::table(head, rows, usize::MAX, layout()) + "\n" + &page::wrap_sentences(sentences, layout())
 }
 
-fn outcome_json(outcome: &RelinkOutcome) -> Value {
-    let names = |verdicts: &[Verdict]| verdicts.iter().map(ToString::to_string).collect::<Vec<_>>();
-    json!({
-        "id": outcome.id, "one_link": names(&outcome.one_link), "own_links": names(&outcome.own_links),
-        "covered": outcome.covered, "largest": outcome.largest, "ended": outcome.ended,
-    })
-}
-
 /// What is tried: a build, the command that links it, and the rule on trial.
 struct RelinkTrial<'a> {
     built: &'a Built,
     link: &'a LinkCommand,
     rule: Rule,
-    request: &'a Request<'a>,
+    rounds: usize,
+    seed: u64,
 }
 
 /// The verdicts on one case.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 struct RelinkOutcome {
     id: String,
     /// Verdicts with one link a side.
@@ -174,8 +147,8 @@ impl RelinkTrial<'_> {
     ) -> Result<Vec<RelinkOutcome>> {
         let mut outcomes: Vec<_> =
             ids.iter().map(|id| RelinkOutcome { id: id.clone(), ..RelinkOutcome::default() }).collect();
-        let mut random = Random::new(self.request.seed);
-        for _ in 0..self.request.rounds {
+        let mut random = Random::new(self.seed);
+        for _ in 0..self.rounds {
             // Every round draws its links anew, and their files go with it.
             let commands = [self.link.clone(), self.link.clone()];
             let ([a, b], _places) = Links::for_both_sides(commands, self.built.home(), &mut random)?;
@@ -209,17 +182,11 @@ impl RelinkTrial<'_> {
         random: &mut Random,
         outcome: &mut RelinkOutcome,
     ) -> Result<()> {
-        let plan = Plan {
-            sides: Default::default(),
-            by_turns: true,
-            rule: self.rule,
-            seed: self.request.seed,
-            scale: Scale::Default,
-            placement: relinks.then(|| self.link.placement().description()),
-        };
-        let experiment = Experiment { starts: [&sides[0], &sides[1]], plan };
+        let placement = relinks.then(|| self.link.placement().description());
+        let plan = Plan { placement, ..Plan::by_turns(Default::default(), self.rule, self.seed) };
+        let pairing = testbed.case_pairing(&plan, [&sides[0], &sides[1]], 1);
         let mut ignore = |_: &Progress<'_>, _: Option<&Pair>| ();
-        let case = testbed.compare_case(&experiment, &outcome.id, 1, [0.0; 2], random, &mut ignore)?;
+        let case = pairing.compare_case(&outcome.id, [0.0; 2], &mut ByTurns, random, &mut ignore)?;
         if let Some(ended) = case.ended {
             outcome.ended = Some(ended.sentence);
             return Ok(());

@@ -35,10 +35,7 @@ pub fn run(seed: u64, as_json: bool) -> Result<ExitCode> {
         return Ok(Exit::Signal(signal).into());
     }
     let trial = Trial::from_heads(&sessions?, seed);
-    match as_json {
-        true => page::write_json(&trial)?,
-        false => page::write(&trial_table(&trial, layout()))?,
-    }
+    page::write_json_or(as_json, &trial, || trial_table(&trial, layout()))?;
     Ok(Exit::failed_if(trial.has_failed()).into())
 }
 

@@ -25,14 +25,8 @@ use syscost_platform::error::{Error, Result};
 /// A reference is a build that is kept. Each night today's build is compared with it by turns, and the ratios are added to a
 /// history: one file, a line a night, only ever longer. What disturbs a machine disturbs both sides, so that a ratio varies by a
 /// few tenths of a per cent where times vary by many. `syscost help tracking` has a workflow.
-#[derive(clap::Args)]
-pub(super) struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[derive(Subcommand)]
-enum Command {
+pub(super) enum Command {
     Reference(history_measure::Reference),
     Measure(history_measure::Measure),
     Bridge(history_measure::Bridge),
@@ -41,16 +35,20 @@ enum Command {
     Confirm(history_confirm::Confirm),
     Bisect(history_bisect::Bisect),
     Show(history_shown::Show),
-    List(history_shown::List),
+    /// Print the points
+    ///
+    /// When, how many cases, against which reference, and the label; a bridge says to which reference it leads. In a pipe, between tabs.
+    List(Place),
     Export(history_shown::Export),
     Import(Import),
     Prune(Prune),
-    Verify(Verify),
+    /// Check every line of the file; exit code 1 if one is damaged
+    Verify(Place),
 }
 
 /// Which history.
 #[derive(clap::Args)]
-struct Place {
+pub(super) struct Place {
     /// File of the history [default: NAME.jsonl in `syscost/history/` of the home]
     #[arg(long, value_name = "FILE", conflicts_with = "history")]
     file: Option<PathBuf>,
@@ -103,22 +101,15 @@ impl Place {
 
 /// Add the points of another file that are not here yet
 #[derive(clap::Args)]
-struct Import {
+pub(super) struct Import {
     /// A history of another home, or a copy of this one
     from: PathBuf,
     #[command(flatten)]
     place: Place,
 }
 
-/// Check every line of the file; exit code 1 if one is damaged
-#[derive(clap::Args)]
-struct Verify {
-    #[command(flatten)]
-    place: Place,
-}
-
-pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    match &args.command {
+pub(super) fn run(command: &Command) -> Result<ExitCode> {
+    match command {
         Command::Reference(args) => history_measure::keep_reference(args),
         Command::Measure(args) => history_measure::measure(args),
         Command::Bridge(args) => history_measure::bridge(args),
@@ -148,8 +139,8 @@ fn import_points(args: &Import) -> Result<ExitCode> {
     Ok(Exit::failed_if(!damaged.is_empty()).into())
 }
 
-fn verify_history(args: &Verify) -> Result<ExitCode> {
-    let log = HistoryLog::from_existing_file(args.place.history_log()?.path())?;
+fn verify_history(place: &Place) -> Result<ExitCode> {
+    let log = HistoryLog::from_existing_file(place.history_log()?.path())?;
     let Content { points, damaged } = log.read()?;
     damaged.iter().for_each(page::warn);
     let back = points.windows(2).filter(|pair| pair[1].started < pair[0].started).count();
@@ -177,7 +168,7 @@ fn verify_history(args: &Verify) -> Result<ExitCode> {
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  syscost history prune --before 2026-01-01 --weekly --yes\n  \
     syscost history prune --keep-last 365\n  syscost history prune --case '^fork/'")]
-struct Prune {
+pub(super) struct Prune {
     #[command(flatten)]
     which: Which,
     /// Do it

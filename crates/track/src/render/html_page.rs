@@ -5,16 +5,17 @@
 //! one style sheet; a browser runs nothing else and loads nothing.
 
 mod case_data;
-mod choice_data;
 mod history_data;
-mod page_asset;
 
 pub use history_data::History;
 
+use base64::prelude::{BASE64_STANDARD as STANDARD, Engine};
 use case_data::case_data;
 use history_data::history_data;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 use syscost_analysis::record::paired::{PairRecord, Paired};
 use syscost_analysis::render::paper_table::filled_sheets;
 use syscost_analysis::study::comparison::Comparison;
@@ -52,12 +53,14 @@ pub struct Page<'a> {
 impl Page<'_> {
     /// The page as text.
     pub fn to_html(&self) -> String {
-        page_asset::html_document(&self.page_data().to_string())
+        html_document(&self.page_data().to_string())
     }
 
     fn page_data(&self) -> Value {
         let (run, machine) = (self.record, self.shown_machine());
         let text = |field: fn(&Record) -> &str| run.map_or("", field);
+        let groups =
+            run.into_iter().flat_map(|run| run.groups.iter().map(move |group| self.group_data(group, run)));
         json!({
             "page": LAYOUT, "run": text(|record| &record.run), "tool": run.map_or(TOOL, |record| &record.tool),
             "scale": text(|record| &record.scale), "unit": run.map_or(NANOSECONDS, |record| &record.unit),
@@ -66,7 +69,7 @@ impl Page<'_> {
             "machine": machine.map(machine_facts).unwrap_or_default(),
             "mitigations": machine.map(|machine| machine.mitigations.clone()).unwrap_or_default(),
             "findings": self.findings.iter().map(|f| [&f.fact, &f.why, &f.remedy]).collect::<Vec<_>>(),
-            "groups": run.map(|record| self.groups_data(record)).unwrap_or_default(),
+            "groups": groups.collect::<Vec<_>>(),
             "comparison": self.comparison, "pairs": self.pairs.iter().map(pairs_data).collect::<Vec<_>>(),
             "histories": self.histories.iter().map(history_data).collect::<Vec<_>>(), "others": self.others,
         })
@@ -76,10 +79,6 @@ impl Page<'_> {
     fn shown_machine(&self) -> Option<&Fingerprint> {
         let newest = || self.histories.iter().filter_map(|history| history.points.last()).next();
         self.record.map(|record| &record.fingerprint).or_else(|| newest().map(|point| &point.fingerprint))
-    }
-
-    fn groups_data(&self, record: &Record) -> Vec<Value> {
-        record.groups.iter().map(|group| self.group_data(group, record)).collect()
     }
 
     fn group_data(&self, group: &GroupRun, record: &Record) -> Value {
@@ -189,6 +188,72 @@ fn paper_data(record: &Record) -> Option<Value> {
     let figures = figures(&paper, record).into_iter();
     let figures: Vec<_> = figures.map(|one| json!({ "title": one.title, "curves": one.curves })).collect();
     (!tables.is_empty()).then(|| json!({ "tables": tables, "figures": figures }))
+}
+
+// The script and the style sheet of a page, and the document around them.
+//
+// `uplot.js` and `uplot.css` are the charts' library as its package has them; `scripts/page` fetched them and compares them
+// again. The other files are of this crate. A build needs no node.
+
+/// The library's licence, which stands in every page.
+const LICENSE: &str = include_str!("html_page/asset/uplot.LICENSE");
+
+/// The whole script: the library, then the parts of the page in the order in which they need each other.
+const SCRIPT: &str = concat!(
+    include_str!("html_page/asset/uplot.js"),
+    "\n\"use strict\";\n(() => {\n",
+    include_str!("html_page/asset/text.js"),
+    include_str!("html_page/asset/state.js"),
+    include_str!("html_page/asset/drawing.js"),
+    include_str!("html_page/asset/manual.js"),
+    include_str!("html_page/asset/machine.js"),
+    include_str!("html_page/asset/table.js"),
+    include_str!("html_page/asset/detail.js"),
+    include_str!("html_page/asset/curve.js"),
+    include_str!("html_page/asset/paper.js"),
+    include_str!("html_page/asset/comparison.js"),
+    include_str!("html_page/asset/choice.js"),
+    include_str!("html_page/asset/history.js"),
+    include_str!("html_page/asset/history_table.js"),
+    include_str!("html_page/asset/start.js"),
+    "})();\n"
+);
+
+const STYLE: &str =
+    concat!(include_str!("html_page/asset/uplot.css"), "\n", include_str!("html_page/asset/page.css"));
+
+/// What a browser may do with the page: run this script, take this style, show pictures that are in it.
+static POLICY: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; img-src data: blob:; base-uri 'none'; \
+         form-action 'none'",
+        hash(SCRIPT),
+        hash(STYLE)
+    )
+});
+
+/// The page with these data.
+fn html_document(json: &str) -> String {
+    let license = LICENSE.trim().replace("--", "- -");
+    // Nothing in the data may end the block of script: `<` stands in strings only.
+    let data = json.replace('<', "\\u003c");
+    format!(
+        "<!doctype html>\n<html lang=\"en\" dir=\"ltr\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"referrer\" content=\"no-referrer\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\
+         <link rel=\"icon\" href=\"data:,\">\n<title>syscost</title>\n\
+         <!-- Charts by uPlot:\n{license}\n-->\n<style>{STYLE}</style>\n</head>\n<body>\n\
+         <noscript><p>This page draws itself by a script of its own, which this browser does not run. The numbers are in \
+         its source, as JSON.</p></noscript>\n\
+         <script type=\"application/json\" id=\"data\">{data}</script>\n<script>{SCRIPT}</script>\n</body>\n</html>\n",
+        *POLICY
+    )
+}
+
+/// The SHA-256 of a text as a policy writes it, in base 64.
+fn hash(text: &str) -> String {
+    STANDARD.encode(Sha256::digest(text.as_bytes()))
 }
 
 #[cfg(test)]

@@ -18,15 +18,16 @@
 //! a hundred fleets, by the median absolute deviation, which one machine in ten cannot widen; if that is more than 1 %; and if
 //! the lowest of its jobs say so, too, since what disturbs a job only lengthens it. The mean is that of the others.
 
-mod effect_verdict;
 mod gathering;
-#[cfg(test)]
-mod tests;
 
 pub use gathering::{Class, Gathering, Machine};
 
 use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
 use syscost_engine::record::{Interval, Verdict};
+use syscost_statistic::{
+    Effect, adjusted_p_values, mean, median, random_effects, student_upper_quantile, student_upper_tail,
+};
 
 /// Effects up to this share are no finding.
 pub const THRESHOLD: f64 = 0.01;
@@ -132,3 +133,235 @@ fn verdict_of_interval([low, high]: [f64; 2]) -> Verdict {
         () => Verdict::Inconclusive,
     }
 }
+
+// From the effects of machines to one verdict a case.
+
+/// The expected share of wrong findings among all of an answer.
+const DISCOVERIES: f64 = 0.01;
+
+/// The variance of a job within one machine and kernel, and what is known of it.
+#[derive(Clone, Copy, Default)]
+struct Pooled {
+    squares: f64,
+    degrees: usize,
+}
+
+impl Pooled {
+    fn variance(self) -> Option<f64> {
+        (self.degrees > 0).then(|| self.squares / self.degrees as f64)
+    }
+}
+
+/// The cases with their verdicts, which depend on how many there are, and with the effects of the machines that are asked for.
+fn judge_cases<'a>(
+    cases: impl Iterator<Item = (&'a String, Vec<Observed>)>,
+    classes: &[usize],
+    asked: &[bool],
+) -> Vec<CaseEffect> {
+    let cases: Vec<_> = cases.collect();
+    let tests = cases.iter().map(|(_, observed)| observed.len()).sum();
+    let one = |(id, observed): (&String, Vec<Observed>)| {
+        let (mut case, p) = judge_case(id, &observed, classes, tests);
+        case.effects.retain(|effect| asked[effect.machine]);
+        case.effects.shrink_to_fit();
+        (case, p)
+    };
+    let (mut found, p): (Vec<_>, Vec<_>) = cases.into_iter().map(one).unzip();
+    for (case, p) in found.iter_mut().zip(adjusted_p_values(&p)) {
+        if case.verdict.is_change() && p > DISCOVERIES {
+            case.verdict = Verdict::Inconclusive;
+            case.reason = Some("an effect of this size can be chance among all these cases".into());
+        }
+    }
+    found
+}
+
+/// A case, and the chance of such an effect if the true one were no larger than the threshold.
+fn judge_case(id: &str, observed: &[Observed], classes: &[usize], tests: usize) -> (CaseEffect, f64) {
+    let mut pooled: BTreeMap<usize, Pooled> = BTreeMap::new();
+    for one in observed {
+        let of_class = pooled.entry(classes[one.machine as usize]).or_default();
+        of_class.squares += f64::from(one.squares);
+        of_class.degrees += one.degrees_of_freedom();
+    }
+    let within = |one: &Observed| pooled[&classes[one.machine as usize]];
+    let variance = |one: &Observed| within(one).variance().unwrap_or_default() * one.variance_factor();
+    let effects: Vec<_> = observed.iter().map(|one| machine_effect(one, within(one))).collect();
+    let out = find_outlying_machines(observed, &variance, pooled.values().map(|p| p.degrees).sum(), tests);
+    let (others, standing_out): (Vec<_>, Vec<_>) = (0..observed.len()).partition(|at| !out.contains(at));
+    let kept =
+        |at: &usize| Effect { estimate: f64::from(observed[*at].log), variance: variance(&observed[*at]) };
+    let mean = random_effects(&others.iter().map(kept).collect::<Vec<_>>());
+    let by_class = class_effects(&others, observed, classes, &kept);
+    let own = others.first().map(|at| effects[*at]).filter(|_| others.len() == 1);
+    let ratio = mean.map(|found| found.mean.map(f64::exp)).or_else(|| {
+        let [low, high] = own?.interval?;
+        Some(Interval { estimate: own?.ratio, low, high })
+    });
+    let (verdict, reason) = judge_ratio(ratio, others.len());
+    let mut case = CaseEffect {
+        id: id.to_owned(),
+        verdict,
+        reason,
+        ratio,
+        between: mean.map(|found| found.between.exp_m1()),
+        machines: others.len(),
+        alone: count_verdicts(&effects),
+        standing_out: standing_out.iter().map(|at| effects[*at]).collect(),
+        by_class,
+        effects,
+    };
+    let centre = ratio.map_or(1.0, |ratio| ratio.estimate);
+    let distance = |effect: &MachineEffect| (effect.ratio / centre).ln().abs();
+    case.standing_out.sort_by(|a, b| distance(b).total_cmp(&distance(a)));
+    let p = match (mean, others.first()) {
+        (Some(found), _) => chance_of_effect(found.mean.estimate, found.error, others.len() - 1),
+        (None, Some(at)) => {
+            let one = &observed[*at];
+            chance_of_effect(f64::from(one.log), variance(one).sqrt(), within(one).degrees)
+        }
+        (None, None) => 1.0,
+    };
+    (case, p)
+}
+
+/// One machine by itself.
+fn machine_effect(one: &Observed, pooled: Pooled) -> MachineEffect {
+    let log = f64::from(one.log);
+    let interval = pooled.variance().map(|variance| {
+        let half = student_upper_quantile(0.025, pooled.degrees) * (variance * one.variance_factor()).sqrt();
+        [(log - half).exp(), (log + half).exp()]
+    });
+    MachineEffect { machine: one.machine as usize, ratio: log.exp(), interval }
+}
+
+fn class_effects(
+    others: &[usize],
+    observed: &[Observed],
+    classes: &[usize],
+    effect: &impl Fn(&usize) -> Effect,
+) -> Vec<(usize, Interval)> {
+    let mut members: BTreeMap<usize, Vec<Effect>> = BTreeMap::new();
+    for at in others {
+        members.entry(classes[observed[*at].machine as usize]).or_default().push(effect(at));
+    }
+    let several = members.len() > 1;
+    let mean =
+        |(class, effects): (usize, Vec<Effect>)| Some((class, random_effects(&effects)?.mean.map(f64::exp)));
+    members.into_iter().filter(|_| several).filter_map(mean).collect()
+}
+
+fn judge_ratio(ratio: Option<Interval>, machines: usize) -> (Verdict, Option<String>) {
+    let Some(Interval { low, high, .. }) = ratio else {
+        let why = "one machine with one job a kernel shows no spread: more repeats, or more machines";
+        return (Verdict::Inconclusive, Some(why.into()));
+    };
+    let verdict = verdict_of_interval([low, high]);
+    let why = || match machines {
+        2..=4 => format!("{machines} machines leave the mean of all open: more of them narrow the interval"),
+        _ => "the interval holds both a change and none".to_owned(),
+    };
+    (verdict, (verdict == Verdict::Inconclusive).then(why))
+}
+
+/// The chance of such an effect or a larger one, if the true one were no larger than the threshold.
+fn chance_of_effect(log: f64, error: f64, degrees: usize) -> f64 {
+    let beyond = log.abs() - THRESHOLD.ln_1p();
+    if error > 0.0 { student_upper_tail(beyond / error, degrees) } else { f64::from(u8::from(beyond <= 0.0)) }
+}
+
+fn count_verdicts(effects: &[MachineEffect]) -> Alone {
+    let mut alone = Alone::default();
+    for effect in effects {
+        match effect.verdict() {
+            Verdict::Slower => alone.slower += 1,
+            Verdict::Faster => alone.faster += 1,
+            Verdict::Same => alone.same += 1,
+            Verdict::Inconclusive | Verdict::Incomparable => alone.undecided += 1,
+        }
+    }
+    alone
+}
+
+// The effect of a kernel on one machine in one case, in few bytes.
+
+/// What one machine shows of one case. There are millions of them.
+#[derive(Clone, Copy, Debug)]
+struct Observed {
+    pub machine: u32,
+    /// The other kernel's mean logarithm less the first one's.
+    pub log: f32,
+    /// The same of the lowest jobs.
+    pub lowest: f32,
+    /// Squared distances of the jobs from the means of their kernels.
+    pub squares: f32,
+    /// Jobs under the first kernel and under the other.
+    jobs: [u16; 2],
+}
+
+impl Observed {
+    /// `None` where a kernel has no job.
+    fn from_logs(machine: u32, reference: &[f64], other: &[f64]) -> Option<Self> {
+        let squares = |logs: &[f64]| logs.iter().map(|log| (log - mean(logs)).powi(2)).sum::<f64>();
+        let lowest = |logs: &[f64]| logs.iter().copied().fold(f64::INFINITY, f64::min);
+        (!reference.is_empty() && !other.is_empty()).then(|| Self {
+            machine,
+            log: (mean(other) - mean(reference)) as f32,
+            lowest: (lowest(other) - lowest(reference)) as f32,
+            squares: (squares(reference) + squares(other)) as f32,
+            jobs: [reference, other].map(|logs| logs.len().min(usize::from(u16::MAX)) as u16),
+        })
+    }
+
+    /// Degrees of freedom: the number of jobs less one for each kernel's mean.
+    fn degrees_of_freedom(&self) -> usize {
+        self.jobs.iter().map(|&jobs| usize::from(jobs) - 1).sum()
+    }
+
+    /// Factor from the variance of one job to the variance of the effect.
+    fn variance_factor(&self) -> f64 {
+        self.jobs.iter().map(|&jobs| 1.0 / f64::from(jobs)).sum()
+    }
+}
+
+// Machines whose effect is not that of the others.
+
+/// The chance of naming any machine in any case of a fleet in which no machine stands out.
+const CHANCE: f64 = 0.01;
+/// From the median absolute deviation of a normal law to its standard deviation.
+const NORMAL: f64 = 1.4826;
+/// What the median absolute deviation knows of the spread, in degrees of freedom of a standard deviation, for each value
+/// (Rousseeuw and Croux 1993: its efficiency is 37 %).
+const EFFICIENCY: f64 = 0.37;
+
+/// The places of the machines that stand out. `degrees` is how well the variances within machines are known, `tests` the number
+/// of machines and cases in the answer.
+fn find_outlying_machines(
+    observed: &[Observed],
+    variance: &impl Fn(&Observed) -> f64,
+    degrees: usize,
+    tests: usize,
+) -> BTreeSet<usize> {
+    if observed.len() < FEWEST_TO_STAND_OUT {
+        return BTreeSet::new();
+    }
+    let centre = median(&observed.iter().map(|one| f64::from(one.log)).collect::<Vec<_>>());
+    let lowest = median(&observed.iter().map(|one| f64::from(one.lowest)).collect::<Vec<_>>());
+    let distances: Vec<f64> = observed.iter().map(|one| (f64::from(one.log) - centre).abs()).collect();
+    let spread = NORMAL * median(&distances);
+    let of_spread = (EFFICIENCY * (observed.len() - 1) as f64).floor().max(1.0) as usize;
+    let chance = CHANCE / (2.0 * tests.max(1) as f64);
+    let by_spread = student_upper_quantile(chance, of_spread) * spread;
+    let by_jobs = student_upper_quantile(chance, degrees);
+    let is_out = |at: &usize| {
+        let one = &observed[*at];
+        let within = variance(one).sqrt();
+        let limit = by_spread.max(if within > 0.0 { by_jobs * within } else { 0.0 }).max(THRESHOLD.ln_1p());
+        let (by_mean, by_lowest) = (f64::from(one.log) - centre, f64::from(one.lowest) - lowest);
+        by_mean.abs() > limit && by_lowest * by_mean.signum() > by_mean.abs() / 2.0
+    };
+    (0..observed.len()).filter(is_out).collect()
+}
+
+#[cfg(test)]
+mod tests;

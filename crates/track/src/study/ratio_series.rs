@@ -43,33 +43,28 @@ pub struct Link {
 /// Fewest valid pairs for a ratio: without pairs it would be 1 with an error of 0.
 const FEWEST_PAIRS: usize = 4;
 
-/// The point of a comparison: the cases that have a number on both sides, of one version.
-pub fn point_from_pairs(
-    paired: &Paired,
-    reference: &str,
-    label: &str,
-    bridge_to: Option<&str>,
-) -> HistoryPoint {
+/// The point of a comparison, as yet without a reference: the cases that have a number on both sides, of one version.
+pub fn point_from_pairs(paired: &Paired) -> HistoryPoint {
     let rows = paired.judge();
     let cases = rows.iter().zip(&paired.cases).filter(|(row, case)| {
         case.ended.is_none()
             && case.versions[0] == case.versions[1]
             && row.judgement.change.estimate.is_finite()
     });
-    let guest = paired.guests.as_ref().map(|guests| (&guests.sides[1], guests.machine.as_str()));
+    let host = paired.fingerprint.clone();
+    let (label, fingerprint) = match &paired.guests {
+        Some(guests) => (&guests.sides[1].name, guest_fingerprint(&guests.sides[1], &guests.machine, host)),
+        None => (&paired.sides[1], host),
+    };
     HistoryPoint {
         history: layout_for_clock(paired.clock_kind()),
         run: paired.run.clone(),
         started: paired.started,
-        label: label.into(),
-        reference: reference.into(),
-        bridge_to: bridge_to.map(str::to_owned),
+        label: label.clone(),
         clock: paired.clock_kind(),
-        fingerprint: match guest {
-            Some((side, machine)) => guest_fingerprint(side, machine, paired.fingerprint.clone()),
-            None => paired.fingerprint.clone(),
-        },
+        fingerprint,
         cases: cases.filter_map(|(row, case)| case_ratio(row, &case.versions[0])).collect(),
+        ..HistoryPoint::default()
     }
 }
 
@@ -188,13 +183,10 @@ impl<'a> Bridges<'a> {
 
 // A point of a history from a comparison of two kernels by counted instructions.
 
-/// The point of a comparison by counts: the cases that both kernels have counted. `version` is that of a case's group; the
+/// The point of a comparison by counts, as yet without a reference: the cases that both kernels have counted. `version` is that of a case's group; the
 /// way of counting is added to it, since figures of two ways are two series.
 pub fn point_from_counts(
     counts: &InstructionCounts,
-    reference: &str,
-    label: &str,
-    bridge_to: Option<&str>,
     version: impl Fn(&str) -> Option<String>,
 ) -> HistoryPoint {
     let cases = judge_counts(counts).into_iter().zip(&counts.cases).filter_map(|(row, case)| {
@@ -220,12 +212,11 @@ pub fn point_from_counts(
         history: layout_for_clock(counts.clock),
         run: counts.run.clone(),
         started: counts.started,
-        label: label.into(),
-        reference: reference.into(),
-        bridge_to: bridge_to.map(str::to_owned),
+        label: counts.sides[1].name.clone(),
         clock: counts.clock,
         fingerprint: guest_fingerprint(&counts.sides[1], &counts.machine, Fingerprint::default()),
         cases: cases.collect(),
+        ..HistoryPoint::default()
     }
 }
 
@@ -325,7 +316,7 @@ pub(super) mod tests {
             cases: vec![case("a/b", [boots(200), boots(210)]), case("a/c", [boots(200), Vec::new()])],
             ..InstructionCounts::default()
         };
-        let point = point_from_counts(&counts, "6.1", "6.12", None, |_| Some("1".into()));
+        let point = point_from_counts(&counts, |_| Some("1".into()));
         assert_eq!((point.cases.len(), point.clock, point.history), (1, ClockKind::Icount, 2));
         let case = &point.cases[0];
         assert_eq!(case.version, "1+executed");

@@ -1,6 +1,6 @@
 //! The journal of a setting: a file with the original values, or with the user's command that restores them.
 
-use super::shell::Shell;
+use super::guard::Shell;
 use crate::error::{Error, Result};
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::{plain_file, process};
@@ -203,13 +203,8 @@ fn restore_value(file: &Path, value: &str) -> Result<()> {
     if active_value(&now) == value {
         return Ok(());
     }
-    Err(Error::Content {
-        path: file.into(),
-        field: "value".into(),
-        expected: format!("`{value}`, as before"),
-        found: active_value(&now),
-        remedy: format!("put it back by hand: {}", restore_command(file, value)),
-    })
+    let remedy = format!("put it back by hand: {}", restore_command(file, value));
+    Err(Error::invalid_content(file, "value", format!("`{value}`, as before"), active_value(&now), remedy))
 }
 
 /// The shell command that writes this value, for display.

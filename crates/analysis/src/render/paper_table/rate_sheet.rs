@@ -2,7 +2,8 @@
 //! the same with six that wait for their replies.
 
 use super::{
-    NOTHING, format_fixed, format_percent, format_percent_range, format_signed, header_cells, wire_phrase,
+    NOTHING, NamedCell, format_fixed, format_percent, format_percent_range, format_signed, named_sheet,
+    wire_phrase,
 };
 use crate::render::sheet::Sheet;
 use crate::study::paper::{Paper, Rate, SeparatePrediction, find_displacement};
@@ -11,108 +12,74 @@ use syscost_engine::record::{Interval, Record, Throughput};
 /// One sender, whose computation is slightly longer than its message and the reply take.
 pub fn one_sender_sheet(paper: &Paper, record: &Record) -> Sheet {
     let rows = paper.throughput.iter().map(|row| {
-        let published = [
-            format_fixed(row.real, 1),
-            format_fixed(row.displacement, 1),
-            format_signed(row.displacement_percent, 2),
-            format_fixed(row.accounting, 1),
-            format_signed(row.accounting_percent, 2),
+        let mut cells = vec![
+            ("message", message_size(row)),
+            ("1997 real", format_fixed(row.real, 1)),
+            ("displ.", format_fixed(row.displacement, 1)),
+            ("%", format_signed(row.displacement_percent, 2)),
+            ("ioctl", format_fixed(row.accounting, 1)),
+            ("%", format_signed(row.accounting_percent, 2)),
         ];
         let ours = SeparatePrediction::from_record(record, &row.sender, &row.send);
-        [message_size(row)]
-            .into_iter()
-            .chain(published)
-            .chain(rate_cells(record, &row.sender, ours))
-            .collect()
+        cells.extend(rate_cells(record, &row.sender, ours));
+        cells
     });
-    Sheet {
-        title: format!(
-            "Table 3: messages a second of one sender that computes while each is under way, measured and predicted{}",
-            wire_phrase(record)
-        ),
-        head: header_cells(&["message", "1997 real", "displ.", "%", "ioctl", "%"]).into_iter().chain(column_heads()).collect(),
-        rows: rows.collect(),
-        notes: vec![
-            "displ., ioctl, accounting: 1 / (CPU time of a message + that of the computation), as in the paper: the two \
-             measured by themselves (`nodes`, `computation`), neither with the other; % is how far that is off the \
-             measured rate"
-                .into(),
-            "computes: for each message, 1.13 times as long as a message and its reply took when the case was set up, \
-             on this wire, or longer by steps of that factor until 99 of 100 replies were there in time; in 1997 1.13 times \
-             the transmission, and at least 2 ms"
-                .into(),
-            "whole: the same from the CPU time of both together, measured beside the fluid"
-                .into(),
-            "µs more: what the parts cost beyond the whole. The message by itself waits asleep for its reply; the sender \
-             finds it there, and is spared a sleep, a wake-up and two switches, but is interrupted while it computes"
-                .into(),
-        ],
-    }
+    let title = format!(
+        "Table 3: messages a second of one sender that computes while each is under way, measured and predicted{}",
+        wire_phrase(record)
+    );
+    let notes = [
+        "displ., ioctl, accounting: 1 / (CPU time of a message + that of the computation), as in the paper: the two \
+         measured by themselves (`nodes`, `computation`), neither with the other; % is how far that is off the \
+         measured rate",
+        "computes: for each message, 1.13 times as long as a message and its reply took when the case was set up, \
+         on this wire, or longer by steps of that factor until 99 of 100 replies were there in time; in 1997 1.13 times \
+         the transmission, and at least 2 ms",
+        "whole: the same from the CPU time of both together, measured beside the fluid",
+        "µs more: what the parts cost beyond the whole. The message by itself waits asleep for its reply; the sender \
+         finds it there, and is spared a sleep, a wake-up and two switches, but is interrupted while it computes",
+    ];
+    named_sheet(title, rows, notes.map(str::to_owned).to_vec())
 }
 
 /// Six senders, each of which waits asleep for its reply while others compute.
 pub fn six_senders_sheet(paper: &Paper, record: &Record) -> Sheet {
     let rows = paper.throughput.iter().map(|row| {
         let ours = SeparatePrediction::from_record(record, &row.id, &row.send);
-        [message_size(row)].into_iter().chain(rate_cells(record, &row.id, ours)).collect()
+        [("message", message_size(row))].into_iter().chain(rate_cells(record, &row.id, ours)).collect()
     });
-    Sheet {
-        title: format!(
-            "Table 3 with six senders, each of which waits asleep for its reply while others compute{}",
-            wire_phrase(record)
-        ),
-        head: header_cells(&["message"]).into_iter().chain(column_heads()).collect(),
-        rows: rows.collect(),
-        notes: vec!["as above; the whole is one sender beside the fluid, which waits asleep too".into()],
-    }
+    let title = format!(
+        "Table 3 with six senders, each of which waits asleep for its reply while others compute{}",
+        wire_phrase(record)
+    );
+    let note = "as above; the whole is one sender beside the fluid, which waits asleep too";
+    named_sheet(title, rows, vec![note.into()])
 }
 
 fn message_size(row: &Rate) -> String {
     row.id.trim_start_matches("throughput/").to_owned()
 }
 
-fn column_heads() -> Vec<String> {
-    header_cells(&[
-        "computes µs",
-        "real",
-        "displ.",
-        "%",
-        "95 %",
-        "accounting",
-        "%",
-        "95 %",
-        "whole",
-        "%",
-        "95 %",
-        "µs more",
-        "95 %",
-    ])
-}
-
-/// The cells of [`column_heads`].
-fn rate_cells(record: &Record, whole: &str, parts: Option<SeparatePrediction>) -> Vec<String> {
+fn rate_cells(record: &Record, whole: &str, parts: Option<SeparatePrediction>) -> [NamedCell; 13] {
     let measured = find_displacement(record, whole).and_then(|ours| ours.throughput.as_ref());
     let rate = |rate: Option<Interval>| rate.map_or(NOTHING.into(), |rate| format_fixed(rate.estimate, 0));
     let throughput = |field: fn(&Throughput) -> Interval| measured.map(field);
     let part = |field: fn(&SeparatePrediction) -> Interval| parts.as_ref().map(field);
-    let computed =
-        parts.as_ref().map_or(NOTHING.into(), |parts| format_fixed(1e-3 * parts.computation.estimate, 0));
     let us = parts.and_then(|parts| parts.beyond_whole).map(|more| more.map(|ns| 1e-3 * ns));
-    let ends = us.map_or(String::new(), |us| format!("[{:.1}, {:.1}]", us.low, us.high));
-    vec![
-        computed,
-        rate(throughput(|t| t.real)),
-        rate(part(|p| p.displaced)),
-        format_percent(part(|p| p.displaced_off)),
-        format_percent_range(part(|p| p.displaced_off)),
-        rate(part(|p| p.charged)),
-        format_percent(part(|p| p.charged_off)),
-        format_percent_range(part(|p| p.charged_off)),
-        rate(throughput(|t| t.displaced)),
-        format_percent(throughput(|t| t.displaced_off)),
-        format_percent_range(throughput(|t| t.displaced_off)),
-        us.map_or(NOTHING.into(), |us| format_signed(us.estimate, 1)),
-        ends,
+    [
+        ("computes µs", rate(part(|p| p.computation.map(|ns| 1e-3 * ns)))),
+        ("real", rate(throughput(|t| t.real))),
+        ("displ.", rate(part(|p| p.displaced))),
+        ("%", format_percent(part(|p| p.displaced_off))),
+        ("95 %", format_percent_range(part(|p| p.displaced_off))),
+        ("accounting", rate(part(|p| p.charged))),
+        ("%", format_percent(part(|p| p.charged_off))),
+        ("95 %", format_percent_range(part(|p| p.charged_off))),
+        ("whole", rate(throughput(|t| t.displaced))),
+        ("%", format_percent(throughput(|t| t.displaced_off))),
+        ("95 %", format_percent_range(throughput(|t| t.displaced_off))),
+        ("µs more", us.map_or(NOTHING.into(), |us| format_signed(us.estimate, 1))),
+        ("95 %", us.map_or(String::new(), |us| format!("[{:.1}, {:.1}]", us.low, us.high))),
     ]
 }
 

@@ -70,16 +70,6 @@ pub fn add_noise(head: &mut Head, between: f64, within: f64, seed: u64) {
     }
 }
 
-/// Lengthens every third process or so of each case by 5 to 30 %.
-pub fn lengthen_some(head: &mut Head, seed: u64) {
-    let mut random = Random::new(seed);
-    for value in head.series.iter_mut().flat_map(|series| &mut series.values) {
-        if random.number_below(10) < 3 {
-            multiply(value, 1.05 + 0.25 * random.number_below(1000) as f64 / 1000.0);
-        }
-    }
-}
-
 fn multiply(value: &mut Value, factor: f64) {
     value.median = value.median.map(|end| end * factor);
 }

@@ -3,6 +3,7 @@
 use super::Finding;
 use crate::error::{Error, Result};
 use std::path::Path;
+use syscost_engine::record::quantity::format_rfc3339;
 use syscost_engine::record::store;
 use toml::{Table, Value};
 
@@ -112,34 +113,25 @@ fn parse_mute(path: &Path, id: String, value: &Value) -> Result<Mute> {
 }
 
 fn content_error(path: &Path, field: &str, expected: &str, found: &str) -> Error {
-    Error::Content {
-        path: path.into(),
-        field: field.into(),
-        expected: expected.into(),
-        found: found.into(),
-        remedy: REMEDY.into(),
-    }
+    Error::invalid_content(path, field, expected, found, REMEDY)
 }
 
 /// Days since 1970 of `2027-01-31` (Hinnant, *chrono-Compatible Low-Level Date Algorithms*).
 pub fn parse_day(text: &str) -> Option<u64> {
     let mut parts = text.split('-').map(|part| part.parse::<u64>().ok());
     let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let length = match month {
-        2 => 28 + u64::from(leap),
-        4 | 6 | 9 | 11 => 30,
-        1..=12 => 31,
-        _ => return None,
-    };
-    if parts.next().is_some() || !(1970..=9999).contains(&year) || !(1..=length).contains(&day) {
+    let is_plausible = (1970..=9999).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
+    if parts.next().is_some() || !is_plausible {
         return None;
     }
-    // Years that begin in March, so that the leap day is their last.
-    let year = if month <= 2 { year - 1 } else { year };
+    // Years of 1 March to the end of February, so that the leap day is a year's last; 400 of them are an era.
+    let from_march = if month <= 2 { year - 1 } else { year };
     let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let of_era = year % 400 * 365 + year % 400 / 4 - year % 400 / 100 + of_year;
-    Some(year / 400 * 146_097 + of_era - 719_468)
+    let of_era = from_march % 400 * 365 + from_march % 400 / 4 - from_march % 400 / 100 + of_year;
+    let days = from_march / 400 * 146_097 + of_era - 719_468;
+    // The 30th of February is in March.
+    let written = format_rfc3339(days * SECONDS_A_DAY);
+    written.starts_with(&format!("{year}-{month:02}-{day:02}")).then_some(days)
 }
 
 #[cfg(test)]

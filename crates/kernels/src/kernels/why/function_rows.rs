@@ -4,28 +4,13 @@
 use crate::executed::execution_log::ExecutionLog;
 use crate::executed::function_table::{CaseDifference, FunctionDifference, Naming};
 use std::collections::BTreeMap;
-use syscost_analysis::render::sheet::{LF, csv_text, number_cell};
+use syscost_analysis::render::sheet::{Column, LF, csv_table, number_cell};
 use syscost_command_line::page::{self, Tone};
 use syscost_engine::render::table::Layout;
 use syscost_platform::error::Result;
 
 const HEAD: [&str; 6] =
     ["  difference", "         A", "         B", "     calls A, B", "with callees", "function"];
-const CSV_HEAD: [&str; 13] = [
-    "case",
-    "function",
-    "a",
-    "b",
-    "difference",
-    "calls_a",
-    "calls_b",
-    "with_callees_a",
-    "with_callees_b",
-    "repetitions_a",
-    "repetitions_b",
-    "iterations",
-    "note",
-];
 
 /// The table of one case: at most `most` functions, or all if it is 0, and then what the others sum up to.
 pub fn table(difference: &CaseDifference, most: usize, layout: Layout) -> String {
@@ -99,27 +84,29 @@ fn short_number(value: f64) -> String {
 /// # Errors
 /// None that is known.
 pub fn csv(cases: &[CaseDifference]) -> Result<String> {
-    let rows = cases.iter().flat_map(|case| case.functions.iter().map(|row| csv_cells(case, row)));
-    csv_text(LF, std::iter::once(CSV_HEAD.map(str::to_owned).to_vec()).chain(rows))
+    csv_table(
+        LF,
+        &csv_columns(),
+        cases.iter().flat_map(|case| case.functions.iter().map(move |row| (case, row))),
+    )
 }
 
-fn csv_cells(case: &CaseDifference, row: &FunctionDifference) -> Vec<String> {
-    let inclusive = |side: usize| row.inclusive.map(|inclusive| inclusive[side]);
-    let numbers = [
-        Some(row.own[0]),
-        Some(row.own[1]),
-        Some(row.change()),
-        Some(row.calls[0]),
-        Some(row.calls[1]),
-        inclusive(0),
-        inclusive(1),
-        Some(row.repetitions[0]),
-        Some(row.repetitions[1]),
-    ];
-    let mut cells = vec![case.id.clone(), row.name.clone()];
-    cells.extend(numbers.map(number_cell));
-    cells.extend([case.iterations.to_string(), row.note.clone().unwrap_or_default()]);
-    cells
+fn csv_columns<'a>() -> [Column<(&'a CaseDifference, &'a FunctionDifference)>; 13] {
+    [
+        ("case", |(case, _)| case.id.clone()),
+        ("function", |(_, row)| row.name.clone()),
+        ("a", |(_, row)| row.own[0].to_string()),
+        ("b", |(_, row)| row.own[1].to_string()),
+        ("difference", |(_, row)| row.change().to_string()),
+        ("calls_a", |(_, row)| row.calls[0].to_string()),
+        ("calls_b", |(_, row)| row.calls[1].to_string()),
+        ("with_callees_a", |(_, row)| number_cell(row.inclusive.map(|both| both[0]))),
+        ("with_callees_b", |(_, row)| number_cell(row.inclusive.map(|both| both[1]))),
+        ("repetitions_a", |(_, row)| row.repetitions[0].to_string()),
+        ("repetitions_b", |(_, row)| row.repetitions[1].to_string()),
+        ("iterations", |(case, _)| case.iterations.to_string()),
+        ("note", |(_, row)| row.note.clone().unwrap_or_default()),
+    ]
 }
 
 /// Whole instructions of a path and of all that begin with it, in A and in B.

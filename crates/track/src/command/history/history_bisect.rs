@@ -30,7 +30,7 @@ const GATE: f64 = 0.01;
     after_help = "Exit code 0: printed, or found; 1: with --run, the two ends do not differ; 125: a side is gone, the change is \
     too small, or a step could not be measured."
 )]
-pub(super) struct Bisect {
+pub(in crate::command) struct Bisect {
     #[command(flatten)]
     chosen: Chosen,
     /// Run it, in a temporary repository: what is checked out here stays as it is, and no hook or filter of git runs

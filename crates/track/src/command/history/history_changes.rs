@@ -25,7 +25,7 @@ const NAMED: usize = 4;
 /// the label, `canary` where neither side can change it, and the reason where it is muted. `--json` has all of it. Exit code 1 if a case that is
 /// not muted became slower.
 #[derive(clap::Args)]
-pub(super) struct Args {
+pub(in crate::command) struct Args {
     /// Only what was found on this day or later, such as 2026-11-20
     #[arg(long, value_name = "DAY", value_parser = first_second_of_day)]
     since: Option<u64>,

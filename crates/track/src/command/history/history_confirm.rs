@@ -31,7 +31,7 @@ const LEAST: f64 = 0.001;
     after_help = "Exit code 0: nothing is slower; 1: a slowdown is confirmed; 3: incomparable; 4: neither was shown; 5: \
     the machine is unfit; 125: a side is gone, or could not be measured; 128 and the signal: interrupted."
 )]
-pub(super) struct Confirm {
+pub(in crate::command) struct Confirm {
     #[command(flatten)]
     chosen: Chosen,
     /// The most cases that are compared again, the farthest first

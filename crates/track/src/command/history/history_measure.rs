@@ -25,7 +25,7 @@ const LARGEST: u64 = 1 << 30;
 ///
 /// Copies a binary into the store. A name is given once: what was measured against it stays comparable.
 #[derive(clap::Args)]
-pub(super) struct Reference {
+pub(in crate::command) struct Reference {
     /// Name of the reference
     name: String,
     #[command(flatten)]
@@ -36,7 +36,7 @@ pub(super) struct Reference {
 
 /// Compare today's build with a reference by turns, and add the ratios
 #[derive(clap::Args)]
-pub(super) struct Measure {
+pub(in crate::command) struct Measure {
     /// Name of the reference
     #[arg(long, value_name = "NAME")]
     reference: String,
@@ -68,7 +68,7 @@ struct Build {
 
 /// Compare an old reference with a new one by turns, so that the series go on with the new one
 #[derive(clap::Args)]
-pub(super) struct Bridge {
+pub(in crate::command) struct Bridge {
     /// Name of the reference that is replaced
     old: String,
     /// Name of the one that takes its place
@@ -86,7 +86,7 @@ pub(super) struct Bridge {
 /// Side A is the reference: a build, a wrapper, a setting of the machine, or a kernel. Counted instructions, and times in guests, are by clocks of
 /// their own, and a history is of one clock: --history NAME.
 #[derive(clap::Args)]
-pub(super) struct Add {
+pub(in crate::command) struct Add {
     /// The file that the comparison was kept in
     pairs: PathBuf,
     /// Name of the reference, which was side A
@@ -151,7 +151,7 @@ pub(super) fn measure(args: &Measure) -> Result<ExitCode> {
     let today = (today, args.today.rev.clone());
     let sides = Sides::new((Some(reference), None), today, args.today.flags.clone());
     let paired = compare_sides(&args.filter, &sides, &args.manner, &args.place.home.directory())?;
-    add_point(&args.place, &paired, &args.reference, args.label.as_deref(), None)
+    save_point(&args.place, &args.reference, None, args.label.as_deref(), point_from_pairs(&paired))
 }
 
 pub(super) fn bridge(args: &Bridge) -> Result<ExitCode> {
@@ -162,23 +162,20 @@ pub(super) fn bridge(args: &Bridge) -> Result<ExitCode> {
     args.place.history_log()?.check_writable()?;
     let sides = Sides::new((Some(old?), None), (Some(new?), None), BuildFlags::default());
     let paired = compare_sides(&args.filter, &sides, &args.manner, &args.place.home.directory())?;
-    add_point(&args.place, &paired, &args.old, Some(&args.new), Some(&args.new))
+    save_point(&args.place, &args.old, Some(&args.new), Some(&args.new), point_from_pairs(&paired))
 }
 
 pub(super) fn add(args: &Add) -> Result<ExitCode> {
-    let (reference, bridge_to) = (args.reference.as_str(), args.bridge_to.as_deref());
-    if !holds_counts(&args.pairs)? {
-        let paired = Paired::load(&args.pairs)?;
-        return add_point(&args.place, &paired, reference, args.label.as_deref(), bridge_to);
-    }
-    let counts = InstructionCounts::load(&args.pairs)?;
-    check_names(reference, bridge_to)?;
-    let label = args.label.as_deref().unwrap_or(&counts.sides[1].name);
     let version = |id: &str| {
         let name = id.split('/').next()?;
         GROUPS.iter().find(|group| group.name == name).map(Group::version_text)
     };
-    save_point(&args.place, &point_from_counts(&counts, reference, label, bridge_to, version))
+    let found = if holds_counts(&args.pairs)? {
+        point_from_counts(&InstructionCounts::load(&args.pairs)?, version)
+    } else {
+        point_from_pairs(&Paired::load(&args.pairs)?)
+    };
+    save_point(&args.place, &args.reference, args.bridge_to.as_deref(), args.label.as_deref(), found)
 }
 
 /// Whether a file is of counted instructions.
@@ -191,32 +188,27 @@ fn holds_counts(path: &Path) -> Result<bool> {
     Ok(kind.is_some_and(|kind| kind.instruction_counts.is_some()))
 }
 
-fn add_point(
+/// Adds what was found to the history, as a point against this reference and perhaps under another label.
+fn save_point(
     place: &Place,
-    paired: &Paired,
     reference: &str,
-    label: Option<&str>,
     bridge_to: Option<&str>,
+    label: Option<&str>,
+    mut point: HistoryPoint,
 ) -> Result<ExitCode> {
-    check_names(reference, bridge_to)?;
-    let usual = paired.guests.as_ref().map_or(&paired.sides[1], |guests| &guests.sides[1].name);
-    save_point(place, &point_from_pairs(paired, reference, label.unwrap_or(usual), bridge_to))
-}
-
-fn check_names(reference: &str, bridge_to: Option<&str>) -> Result<()> {
-    [Some(reference), bridge_to]
-        .into_iter()
-        .flatten()
-        .try_for_each(|name| store::check_name(name, "reference"))
-}
-
-fn save_point(place: &Place, point: &HistoryPoint) -> Result<ExitCode> {
+    for name in [Some(reference), bridge_to].into_iter().flatten() {
+        store::check_name(name, "reference")?;
+    }
+    (point.reference, point.bridge_to) = (reference.into(), bridge_to.map(str::to_owned));
+    if let Some(label) = label {
+        point.label = label.into();
+    }
     if point.cases.is_empty() {
         return Err(Error::Disturbed(format!("{}: no case has a number: nothing was added", point.run)));
     }
     let log = place.history_log()?;
-    let added = log.add(std::slice::from_ref(point))?;
-    page::write(&added_message(point, added, log.path()))?;
+    let added = log.add(std::slice::from_ref(&point))?;
+    page::write(&added_message(&point, added, log.path()))?;
     Ok(ExitCode::SUCCESS)
 }
 

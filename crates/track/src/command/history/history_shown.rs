@@ -14,21 +14,12 @@ use syscost_engine::record::quantity::{format_duration, format_rfc3339};
 use syscost_engine::render::table::Layout;
 use syscost_platform::error::{Error, Result};
 
-/// Print the points
-///
-/// When, how many cases, against which reference, and the label; a bridge says to which reference it leads. In a pipe, between tabs.
-#[derive(clap::Args)]
-pub(super) struct List {
-    #[command(flatten)]
-    place: Place,
-}
-
 /// Print one case over all points
 ///
 /// When, the ratio to the first reference with its 95 % interval, today's cost, the reference, and the label. The error of bridges is in
 /// the interval. Below it the ratios are plotted, with a mark where they changed. In a pipe, the rows alone, between tabs.
 #[derive(clap::Args)]
-pub(super) struct Show {
+pub(in crate::command) struct Show {
     /// Id of the case
     case: String,
     /// Only the plot and its changes, in a pipe too
@@ -42,7 +33,7 @@ pub(super) struct Show {
 ///
 /// A line for each case of each point; or with `--wide` a line a point and a column a case, which Apache Otava and spreadsheets read.
 #[derive(clap::Args)]
-pub(super) struct Export {
+pub(in crate::command) struct Export {
     /// A line a point: time, label, reference, and each case's ratio
     #[arg(long)]
     wide: bool,
@@ -50,7 +41,7 @@ pub(super) struct Export {
     place: Place,
 }
 
-pub(super) fn list(args: &List) -> Result<ExitCode> {
+pub(super) fn list(place: &Place) -> Result<ExitCode> {
     let row = |point: &HistoryPoint| {
         let bridge = point.bridge_to.as_ref().map(|to| format!("bridge to {to}"));
         [
@@ -60,7 +51,7 @@ pub(super) fn list(args: &List) -> Result<ExitCode> {
             bridge.unwrap_or_else(|| point.label.clone()),
         ]
     };
-    print_rows(args.place.read_points()?.iter().map(row).collect(), ["when", "cases", "reference", "label"])
+    print_rows(place.read_points()?.iter().map(row).collect(), ["when", "cases", "reference", "label"])
 }
 
 pub(super) fn show(args: &Show) -> Result<ExitCode> {

@@ -2,8 +2,7 @@
 
 use super::*;
 use syscost_analysis::study::comparison::{Options, compare, fixture_head::head};
-use syscost_analysis::study::paper::fixture_paper::{measured_case, ten_percent_interval};
-use syscost_engine::record::{CaseRecord, Displaced, Measured, Outcome, fixture_run};
+use syscost_engine::record::{CaseRecord, Displaced, Interval, Measured, Outcome, fixture_run};
 
 fn html(record: &Record) -> String {
     Page { record: Some(record), ..Page::default() }.to_html()
@@ -62,7 +61,7 @@ fn a_hostile_record_stays_text() {
 fn the_policy_allows_what_stands_in_the_page_and_nothing_else() {
     let page = html(&fixture_run::fixture_record());
     let policy = between(&page, "http-equiv=\"Content-Security-Policy\" content=\"", "\"");
-    let hash = |text| format!("'sha256-{}'", page_asset::hash(text));
+    let hash = |text| format!("'sha256-{}'", hash(text));
     let (script, style) = (between(&page, "<script>", "</script>"), between(&page, "<style>", "</style>"));
     assert!(policy.starts_with("default-src 'none'; "), "{policy}");
     assert_eq!(between(policy, "script-src ", ";"), hash(script));
@@ -85,7 +84,7 @@ fn uplot_has(way: &str) -> bool {
 fn the_charts_library_is_pinned_and_its_licence_is_in_the_page() {
     let page = html(&fixture_run::fixture_record());
     assert!(page.contains("uPlot (v1.6.32)"));
-    assert!(page_asset::LICENSE.starts_with("The MIT License"));
+    assert!(LICENSE.starts_with("The MIT License"));
     assert!(page.contains("Permission is hereby granted, free of charge") && page.contains("Leon Sorokin"));
 }
 
@@ -129,12 +128,10 @@ fn the_papers_tables_stand_with_a_run_that_has_numbers_for_them() {
     let mut record = fixture_run::fixture_record();
     assert!(data(&html(&record))["groups"].as_array().unwrap().iter().all(|group| group["paper"].is_null()));
     let case = |us: f64| {
-        let displaced = Displaced {
-            charged: ten_percent_interval(1e3 * us),
-            gap: ten_percent_interval(1e3 * us),
-            ..Displaced::default()
-        };
-        measured_case(&format!("compute/{us}us"), displaced)
+        let cost = Some(Interval { estimate: 1e3 * us, low: 900.0 * us, high: 1_100.0 * us });
+        let displaced = Some(Displaced { charged: cost, gap: cost, ..Displaced::default() });
+        let outcome = Outcome::Measured(Box::new(Measured { displaced, ..Measured::default() }));
+        CaseRecord { id: format!("{GROUP}/compute/{us}us"), title: String::new(), outcome }
     };
     record.groups =
         vec![GroupRun { name: GROUP.into(), cases: vec![case(400.0), case(800.0)], ..GroupRun::default() }];
@@ -167,4 +164,10 @@ fn an_unsettled_case_counts_as_measured_on_the_page_as_in_the_tally() {
         [count("measured"), count("not settled"), count("skipped")],
         [tally.measured, tally.unsettled, tally.skipped]
     );
+}
+
+#[test]
+fn no_asset_can_end_its_block() {
+    assert!(!SCRIPT.contains("</script") && !SCRIPT.contains("<!--"));
+    assert!(!STYLE.contains("</style"));
 }

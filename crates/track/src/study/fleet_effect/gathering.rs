@@ -1,7 +1,6 @@
 //! Reads one machine's records after another and keeps of them what the answer needs: a few bytes a case.
 
-use super::effect_verdict::Observed;
-use super::{Column, FleetAnswer, effect_verdict};
+use super::{Column, FleetAnswer, Observed, judge_cases};
 use crate::record::fleet_record::{Experiment, Figure, JobRecord};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -140,7 +139,7 @@ impl<'a> Gathering<'a> {
         let kernels = self.experiment.kernels.iter().skip(1);
         let columns = kernels.zip(std::mem::take(&mut self.observed)).map(|(kernel, observed)| {
             let named = self.ids.iter().zip(observed).filter(|(_, observed)| !observed.is_empty());
-            let mut cases = effect_verdict::judge_cases(named, &classes, &asked);
+            let mut cases = judge_cases(named, &classes, &asked);
             cases.sort_by(|a, b| a.id.cmp(&b.id));
             Column { kernel: kernel.clone(), cases }
         });
