@@ -17,7 +17,10 @@
 //! | `JUMP`, `RETURN`, `publish` | instructions that jump 16 bytes ahead and that return, and what must follow before written code is run |
 //! | `COUNTER` | the counter's name in a record |
 
-#[cfg(any(target_arch = "aarch64", target_arch = "riscv64"))]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
+#[macro_use]
+mod chain_functions;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
 #[macro_use]
 mod entry_functions;
 
