@@ -28,7 +28,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
-use syscost_platform::cleanup::CleanupProcess;
+use syscost_platform::child::CleanupProcess;
 use syscost_platform::control_group::own_group::MemoryCgroup;
 use syscost_platform::error::{Error, Result};
 use syscost_platform::evictable::Evictable;
