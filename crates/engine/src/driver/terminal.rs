@@ -49,12 +49,6 @@ pub fn end_process(exit: Exit) -> ! {
     std::process::exit(exit.code().into())
 }
 
-/// Erases this many lines above the cursor of the terminal.
-pub(super) fn erase_lines_above(lines: usize) {
-    // A failure shows when the next text is printed.
-    let _ = write!(std::io::stdout(), "{}", erasing_text(lines));
-}
-
 /// Goes up and erases each line (ECMA-48, CUU and EL). Terminals keep what ED erases from the top of the screen in their history,
 /// where an unfinished table would stand above the final one.
 fn erasing_text(lines: usize) -> String {
@@ -156,7 +150,7 @@ impl Progress {
 
     /// Takes the answers so far away: the final ones follow, or newer ones.
     fn erase_screen(&self) {
-        erase_lines_above(self.shown.take());
+        let _ = write!(std::io::stdout(), "{}", erasing_text(self.shown.take()));
     }
 }
 

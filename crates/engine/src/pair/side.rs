@@ -61,10 +61,6 @@ impl Driver {
     }
 }
 
-fn no_case(prepare: &Prepare) -> CaseEnd {
-    CaseEnd::Skipped(format!("this build has no case {}", prepare.case))
-}
-
 fn send_end(ended: std::result::Result<(), CaseEnd>, driver: &mut Driver) -> Result<()> {
     // Drivers of this version know three kinds.
     let end = match ended {
@@ -146,7 +142,10 @@ impl Side {
     pub(crate) fn end(&mut self) -> Exit {
         let sent = match (&self.request, self.ended.take()) {
             (_, Some(ended)) => ended,
-            (Some(Request::Prepare(prepare)), None) => send_end(Err(no_case(prepare)), &mut self.driver),
+            (Some(Request::Prepare(Prepare { case, .. })), None) => {
+                let end = CaseEnd::Skipped(format!("this build has no case {case}"));
+                send_end(Err(end), &mut self.driver)
+            }
             (Some(Request::Cases), None) => {
                 self.driver.send_response(&Response::Cases(std::mem::take(&mut self.ids)))
             }

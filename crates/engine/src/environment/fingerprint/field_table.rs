@@ -224,14 +224,10 @@ impl Field {
             (self.weight.step_down(), Series::Same)
         };
         let text = |value: Option<String>| value.unwrap_or_else(|| "unknown".to_owned());
-        let (ours, theirs) = drop_common_entries(&text(a), &text(b));
+        let (a, b) = (text(a), text(b));
+        let (ours, theirs) = (entries_only_in(&a, &b), entries_only_in(&b, &a));
         Some(Difference { field: self.name, ours, theirs, weight, series })
     }
-}
-
-/// Removes the entries that both lists have, so that a difference in two of twenty mitigations stays readable.
-fn drop_common_entries(ours: &str, theirs: &str) -> (String, String) {
-    (entries_only_in(ours, theirs), entries_only_in(theirs, ours))
 }
 
 fn entries_only_in(ours: &str, theirs: &str) -> String {
