@@ -61,40 +61,6 @@ pub fn unfit() -> Option<Unfit> {
     None
 }
 
-/// `n` turns of the loop of an unoptimised build: the counter lives in memory.
-#[inline(never)]
-pub fn memory_loop(n: u64) {
-    let mut counter = 0u64;
-    if n == 0 {
-        return;
-    }
-    // SAFETY: OWN-WORD: `counter` is a local of this function.
-    unsafe {
-        asm!(".p2align 5", "2:", "ldr {t}, [{at}]", "add {t}, {t}, #1", "str {t}, [{at}]", "ldr {t}, [{at}]",
-            "cmp {t}, {n}", "b.lo 2b", at = in(reg) &raw mut counter, n = in(reg) n, t = out(reg) _,
-            options(nostack));
-    }
-    std::hint::black_box(counter);
-}
-
-/// `n` turns of eight instructions of known kinds: a load, an addition, a store, an addition of vectors, a constant and
-/// the system call `getpid`, a decrement and a jump. The sum of the additions.
-#[inline(never)]
-pub fn mixed_loop(n: u64) -> u64 {
-    let mut word = 0u64;
-    if n == 0 {
-        return word;
-    }
-    // SAFETY: OWN-WORD: `word` is a local of this function. The call has no arguments and writes no memory.
-    unsafe {
-        asm!("2:", "ldr {t}, [{at}]", "add {t}, {t}, #1", "str {t}, [{at}]", "add {v:v}.4s, {v:v}.4s, {v:v}.4s",
-            "mov x8, #{call}", "svc #0", "subs {n}, {n}, #1", "b.ne 2b", at = in(reg) &raw mut word,
-            n = inout(reg) n => _, t = out(reg) _, v = out(vreg) _, call = const libc::SYS_getpid, out("x0") _,
-            out("x8") _, options(nostack));
-    }
-    word
-}
-
 /// Executes an instruction `$n` times: blocks of 64 in a row, and the rest one by one. In a block `$groups` of `$group`, in which it
 /// stands several times, may take its place. The loop's own counter runs beside a chain and is hidden by it.
 macro_rules! in_blocks {
@@ -113,7 +79,11 @@ chain_functions! {
     turn "subs {n}, {n}, #1", "b.ne 2b";
     add "add {sum}, {sum}, {step}";
     multiply "mul {p}, {p}, {factor}";
-    load "ldr {at}, [{at}]"
+    load "ldr {at}, [{at}]";
+    memory ["ldr {t}, [{at}]", "add {t}, {t}, #1", "str {t}, [{at}]", "ldr {t}, [{at}]", "cmp {t}, {n}", "b.lo 2b"]
+        [t = out(reg) _,];
+    mixed ["ldr {t}, [{at}]", "add {t}, {t}, #1", "str {t}, [{at}]", "add {v:v}.4s, {v:v}.4s, {v:v}.4s", "mov x8, #{call}",
+        "svc #0"] [v = out(vreg) _, call = const libc::SYS_getpid, out("x0") _, out("x8") _,]
 }
 
 entry_functions! {

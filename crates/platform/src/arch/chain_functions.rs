@@ -2,11 +2,13 @@
 //!
 //! # Invariants
 //!
-//! * **PURE**, **RING**: as in the file of the architecture that uses them.
+//! * **PURE**, **RING**, **OWN-WORD**: as in the file of the architecture that uses them.
 
-/// Defines the loops of known work from the instructions that end a turn, add, multiply and load.
+/// Defines the loops of known work from the instructions that end a turn, add, multiply and load, and those of a counter in
+/// memory and of several kinds, with the operands that they have in addition.
 macro_rules! chain_functions {
-    (turn $($turn:literal),*; add $add:literal; multiply $multiply:literal; load $load:literal) => {
+    (turn $($turn:literal),*; add $add:literal; multiply $multiply:literal; load $load:literal;
+     memory [$($memory:literal),*] [$($memory_operand:tt)*]; mixed [$($mixed:literal),*] [$($mixed_operand:tt)*]) => {
         /// `n` turns of an empty loop. Aligned, so that the loop's place in the binary does not decide its speed.
         #[inline(never)]
         pub fn register_loop(n: u64) {
@@ -17,6 +19,38 @@ macro_rules! chain_functions {
             unsafe {
                 std::arch::asm!(".p2align 5", "2:", $($turn,)* n = inout(reg) n => _, options(nomem, nostack));
             }
+        }
+
+        /// `n` turns of the loop that a C compiler writes for `for (i = 0; i < n; i++);` without optimisation: the counter
+        /// lives in memory.
+        #[inline(never)]
+        pub fn memory_loop(n: u64) {
+            let mut counter = 0u64;
+            if n == 0 {
+                return;
+            }
+            // SAFETY: OWN-WORD: `counter` is a local of this function.
+            unsafe {
+                std::arch::asm!(".p2align 5", "2:", $($memory,)* at = in(reg) &raw mut counter, n = in(reg) n,
+                    $($memory_operand)* options(nostack));
+            }
+            std::hint::black_box(counter);
+        }
+
+        /// `n` turns of eight instructions of known kinds: a load, an addition, a store, an addition of vectors (on RISC-V of
+        /// floating-point numbers), a constant and the system call `getpid`, a decrement and a jump. The sum of the additions.
+        #[inline(never)]
+        pub fn mixed_loop(n: u64) -> u64 {
+            let mut word = 0u64;
+            if n == 0 {
+                return word;
+            }
+            // SAFETY: OWN-WORD: `word` is a local of this function. The call has no arguments and writes no memory.
+            unsafe {
+                std::arch::asm!("2:", $($mixed,)* $($turn,)* at = in(reg) &raw mut word, n = inout(reg) n => _,
+                    t = out(reg) _, $($mixed_operand)* options(nostack));
+            }
+            word
         }
 
         /// `n` additions of two registers, each waiting for the one before: one core cycle each. Not an addition

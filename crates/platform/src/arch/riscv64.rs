@@ -60,38 +60,6 @@ pub fn unfit() -> Option<Unfit> {
     None
 }
 
-/// `n` turns of the loop of an unoptimised build: the counter lives in memory.
-#[inline(never)]
-pub fn memory_loop(n: u64) {
-    let mut counter = 0u64;
-    if n == 0 {
-        return;
-    }
-    // SAFETY: OWN-WORD: `counter` is a local of this function.
-    unsafe {
-        asm!(".p2align 5", "2:", "ld {t}, 0({at})", "addi {t}, {t}, 1", "sd {t}, 0({at})", "ld {t}, 0({at})",
-            "bltu {t}, {n}, 2b", at = in(reg) &raw mut counter, n = in(reg) n, t = out(reg) _, options(nostack));
-    }
-    std::hint::black_box(counter);
-}
-
-/// `n` turns of eight instructions of known kinds: a load, an addition, a store, an addition of floating-point numbers, a constant
-/// and the system call `getpid`, a decrement and a jump. The sum of the additions.
-#[inline(never)]
-pub fn mixed_loop(n: u64) -> u64 {
-    let mut word = 0u64;
-    if n == 0 {
-        return word;
-    }
-    // SAFETY: OWN-WORD: `word` is a local of this function. The call has no arguments and writes no memory.
-    unsafe {
-        asm!("2:", "ld {t}, 0({at})", "addi {t}, {t}, 1", "sd {t}, 0({at})", "fadd.d {v}, {v}, {v}", "li a7, {call}",
-            "ecall", "addi {n}, {n}, -1", "bnez {n}, 2b", at = in(reg) &raw mut word, n = inout(reg) n => _,
-            t = out(reg) _, v = out(freg) _, call = const libc::SYS_getpid, out("a0") _, out("a7") _, options(nostack));
-    }
-    word
-}
-
 /// Executes an instruction `$n` times: blocks of 64 in a row, and the rest one by one. In a block `$groups` of `$group`, in which it
 /// stands several times, may take its place. The loop's own counter runs beside a chain and is hidden by it.
 macro_rules! in_blocks {
@@ -109,7 +77,11 @@ chain_functions! {
     turn "addi {n}, {n}, -1", "bnez {n}, 2b";
     add "add {sum}, {sum}, {step}";
     multiply "mul {p}, {p}, {factor}";
-    load "ld {at}, 0({at})"
+    load "ld {at}, 0({at})";
+    memory ["ld {t}, 0({at})", "addi {t}, {t}, 1", "sd {t}, 0({at})", "ld {t}, 0({at})", "bltu {t}, {n}, 2b"]
+        [t = out(reg) _,];
+    mixed ["ld {t}, 0({at})", "addi {t}, {t}, 1", "sd {t}, 0({at})", "fadd.d {v}, {v}, {v}", "li a7, {call}", "ecall"]
+        [v = out(freg) _, call = const libc::SYS_getpid, out("a0") _, out("a7") _,]
 }
 
 entry_functions! {

@@ -169,40 +169,6 @@ pub fn unfit() -> Option<Unfit> {
     if invariant { (!has_rdtscp()).then_some(Unfit::NoRdtscp) } else { Some(Unfit::NotConstant) }
 }
 
-/// `n` turns of the loop that a C compiler writes for `for (i = 0; i < n; i++);` without
-/// optimisation: the counter lives in memory, one read-modify-write and one comparison a turn.
-#[inline(never)]
-pub fn memory_loop(n: u64) {
-    let mut counter = 0u64;
-    if n == 0 {
-        return;
-    }
-    // SAFETY: OWN-WORD: `counter` is a local of this function.
-    unsafe {
-        asm!(".p2align 5", "2:", "add qword ptr [{at}], 1", "cmp qword ptr [{at}], {n}", "jb 2b",
-            at = in(reg) &raw mut counter, n = in(reg) n, options(nostack));
-    }
-    std::hint::black_box(counter);
-}
-
-/// `n` turns of eight instructions of known kinds: a load, an addition, a store, an addition of vectors, a constant and
-/// the system call `getpid`, a decrement and a jump. The sum of the additions.
-#[inline(never)]
-pub fn mixed_loop(n: u64) -> u64 {
-    let mut word = 0u64;
-    if n == 0 {
-        return word;
-    }
-    // SAFETY: OWN-WORD: `word` is a local of this function. The call has no arguments and writes no memory.
-    unsafe {
-        asm!("2:", "mov {t}, [{at}]", "add {t}, 1", "mov [{at}], {t}", "paddd {v}, {v}", "mov eax, {call}",
-            "syscall", "dec {n}", "jnz 2b", at = in(reg) &raw mut word, n = inout(reg) n => _, t = out(reg) _,
-            v = out(xmm_reg) _, call = const libc::SYS_getpid, out("rax") _, out("rcx") _, out("r11") _,
-            options(nostack));
-    }
-    word
-}
-
 /// Executes an instruction `$n` times: blocks of 64 in a row, and the rest one by one. In a block `$groups` of `$group`, in which it
 /// stands several times, may take its place. The loop's own counter runs beside a chain and is hidden by it.
 macro_rules! in_blocks {
@@ -221,7 +187,10 @@ chain_functions! {
     turn "dec {n}", "jnz 2b";
     add "add {sum}, {step}";
     multiply "imul {p}, {factor}";
-    load "mov {at}, [{at}]"
+    load "mov {at}, [{at}]";
+    memory ["add qword ptr [{at}], 1", "cmp qword ptr [{at}], {n}", "jb 2b"] [];
+    mixed ["mov {t}, [{at}]", "add {t}, 1", "mov [{at}], {t}", "paddd {v}, {v}", "mov eax, {call}", "syscall"]
+        [v = out(xmm_reg) _, call = const libc::SYS_getpid, out("rax") _, out("rcx") _, out("r11") _,]
 }
 
 entry_functions! {
