@@ -257,11 +257,14 @@ fn start_error(call: &str, cause: std::io::Error) -> Error {
     Error::Kernel { call, cause }
 }
 
+/// The process and the thread of a partner, and what joins a thread.
+type Started = ((Pid, Pid), Option<JoinHandle<()>>);
+
 fn start_thread(
     state: &Arc<Words>,
     place: (usize, Class),
     step: impl FnMut() -> i64 + Send + 'static,
-) -> Result<((Pid, Pid), Option<JoinHandle<()>>)> {
+) -> Result<Started> {
     let (sender, receiver) = std::sync::mpsc::channel();
     let state = Arc::clone(state);
     let builder = std::thread::Builder::new().stack_size(256 << 10);
