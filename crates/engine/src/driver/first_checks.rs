@@ -11,7 +11,7 @@ use crate::error::{Error, Result, errno_of};
 use crate::platform::bracket_steps::{count_steps, execute_mark};
 use crate::platform::cpu::cpu_class::choose_own_cpus;
 use crate::platform::process::inheritance;
-use crate::platform::{callgrind, limit, signal, time};
+use crate::platform::{callgrind, limit, signal, time, volume};
 use crate::record::baseline::{self, Complaint, Kind};
 use crate::record::quantity::{CALLGRIND, INSTRUCTIONS};
 use crate::record::store::Store;
@@ -121,8 +121,7 @@ fn prepare_inherited_state() -> Result<()> {
 pub(super) fn full_disk_sentence(home: &Path) -> Option<String> {
     const LEAST: u64 = 4 << 20;
     let existing = home.ancestors().find(|directory| directory.exists())?;
-    let disk = nix::sys::statvfs::statvfs(existing).ok()?;
-    let free = disk.blocks_available() as u64 * disk.fragment_size() as u64;
+    let free = volume::free_bytes(existing)?;
     (free < LEAST).then(|| {
         format!(
             "{}: {} KiB are free, less than a run may need: nothing more is saved, so that what is there stays whole",
