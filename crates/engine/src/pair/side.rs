@@ -9,8 +9,8 @@ use crate::exit::Exit;
 use crate::json_line::{self, Lines, NoMessage};
 use crate::platform::process::{self, inheritance};
 use crate::platform::{arch, cpu, output};
+use crate::record::EventRate;
 use crate::record::quantity::INSTRUCTIONS;
-use crate::record::{EventRate, Measured};
 use crate::trial::{self, Bench, CaseEnd, Trial, TurnSampler, scratch};
 use std::cell::RefCell;
 use std::fs::File;
@@ -188,7 +188,10 @@ fn run_case_by_turns(
     };
     if prepare.instructions {
         let measured = trial::measure_instructions(&case, bench, !prepare.prove, None)?;
-        let ready = Ready { version: group.version_text(), cpu, notes, ..ready_to_compare(measured) };
+        let counted = EventRate { name: INSTRUCTIONS.into(), rate: Some(measured.median), remark: None };
+        let counts = measured.events.into_iter().chain([counted]).collect();
+        let (version, evidence) = (group.version_text(), measured.evidence);
+        let ready = Ready { version, cpu, notes, evidence, counts, ..Ready::default() };
         return Ok(driver.send_response(&Response::Ready(ready))?);
     }
     // Before the set-up, which may make children.
@@ -242,13 +245,6 @@ fn serve_turns(trial: &mut Trial<'_>, driver: &mut Driver) -> std::result::Resul
         };
         driver.send_response(&response)?;
     }
-}
-
-/// The answer of a side that has counted instructions.
-fn ready_to_compare(measured: Measured) -> Ready {
-    let counted = EventRate { name: INSTRUCTIONS.into(), rate: Some(measured.median), remark: None };
-    let counts = measured.events.into_iter().chain([counted]).collect();
-    Ready { evidence: measured.evidence, counts, ..Ready::default() }
 }
 
 /// Pins the process to the CPU that the driver names or, where a wrapper forbids it, to the last allowed one, and

@@ -91,7 +91,7 @@ impl Batches<'_> {
                     if !is_test && (ended.is_err() || calls > self.samples) {
                         resume_unwind(Box::new(Complete));
                     }
-                    M::value_from_count(1)
+                    1_u64.into()
                 });
             });
         }));
