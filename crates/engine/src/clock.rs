@@ -359,7 +359,7 @@ impl Clock {
         if !self.reads_counter() {
             return Ok(1e9);
         }
-        let again = self.calibration.first.frequency_until(&PairedReading::take()).0;
+        let again = self.calibration.frequency_since_start();
         let by_ppm = (again / self.calibration.hz - 1.0) * 1e6;
         // Ten times the two uncertainties, and never less than what a second calibration may differ by.
         let allowed = (10.0 * self.calibration.uncertainty_ppm).max(100.0);

@@ -104,6 +104,11 @@ impl Calibration {
         Self { hz: 1e9, uncertainty_ppm: 0.0, published: None, step: kernel_step_ns(), first }
     }
 
+    /// The frequency over the whole time since calibration, Hz.
+    pub fn frequency_since_start(&self) -> f64 {
+        self.first.frequency_until(&PairedReading::take()).0
+    }
+
     /// How far the published frequency is from the measured one, parts per million.
     pub fn published_error_ppm(&self) -> Option<f64> {
         self.published.as_ref().map(|(hz, _)| (hz / self.hz - 1.0) * 1e6)

@@ -179,20 +179,15 @@ fn run_case_by_turns(
         scale: prepare.scale,
         cpus: Cpus::from_allowed(Some(cpu), allowed),
     };
-    let bench = Bench {
-        place: &place,
-        clock: &clock,
-        pinned: Some(cpu).filter(|_| !is_free),
-        lent,
-        other_copies: None,
-    };
+    let pinned = Some(cpu).filter(|_| !is_free);
+    let bench = Bench { place: &place, clock: &clock, pinned, lent, other_copies: None };
     if prepare.instructions {
         let measured = trial::measure_instructions(&case, bench, !prepare.prove, None)?;
         let counted = EventRate { name: INSTRUCTIONS.into(), rate: Some(measured.median), remark: None };
         let counts = measured.events.into_iter().chain([counted]).collect();
         let (version, evidence) = (group.version_text(), measured.evidence);
-        let ready = Ready { version, cpu, notes, evidence, counts, ..Ready::default() };
-        return Ok(driver.send_response(&Response::Ready(ready))?);
+        let ready = Response::Ready(Ready { version, cpu, notes, evidence, counts, ..Ready::default() });
+        return Ok(driver.send_response(&ready)?);
     }
     // Before the set-up, which may make children.
     let sampler = prepare.sampled.then(|| TurnSampler::open(bench.pinned, clock.core_hz())).transpose()?;
