@@ -81,7 +81,7 @@ fn counts_have_a_home_of_their_own() {
     let before: Vec<_> = before.collect();
     let ended = with(&place, "SYSCOST_MEASURE", "page-faults");
     if ended.code == Some(2) && ended.error.contains("perf_event") {
-        print_skipped(&ended.error.to_string());
+        print_skipped(&ended.error);
         return;
     }
     ended.says(0, &["3 measured"]);

@@ -10,7 +10,7 @@ use syscost_platform::testing::print_skipped;
 fn explained(place: &Place, words: &[&str]) -> Option<Value> {
     let ended = place.end(place.syscost(&[words, &["--why", "--exact", "--format", "json"]].concat()));
     if ended.code == Some(1) && ended.error.contains("stacks cannot be sampled here") {
-        print_skipped(&ended.error.trim().to_string());
+        print_skipped(ended.error.trim());
         return None;
     }
     assert_eq!(ended.code, Some(0), "{ended:?}");

@@ -56,7 +56,9 @@ impl BorrowedTree {
         init.args(["-c", "core.hooksPath=/dev/null", "init", "--quiet", "--template="]);
         git_output(init.arg(tree.path()))?;
         tree.borrow_objects(repository)?;
-        tree.write("packed-refs", &packed_references(repository))?;
+        // The user's references as packed ones. Without them a build still works, unless its script describes the commit.
+        let words = [&["for-each-ref", "--format=%(objectname) %(refname)"][..], &REFERENCES].concat();
+        tree.write("packed-refs", &repository.read(&words).unwrap_or_default())?;
         tree.filters = filter_names(repository);
         tree.append_configuration(&tree_configuration(repository, &tree.filters))?;
         git_output(tree.git_command().args(["checkout", "--quiet", "--force", "--detach", commit]))?;
@@ -191,12 +193,6 @@ fn filter_names(repository: &Repository) -> Vec<String> {
     let keys = found.split(|byte| *byte == 0).map(String::from_utf8_lossy);
     let names = keys.filter_map(|key| Some(key.strip_prefix("filter.")?.rsplit_once('.')?.0.to_owned()));
     names.collect::<BTreeSet<_>>().into_iter().collect()
-}
-
-/// The user's references as a file of packed ones. Without them a build still works, unless its script describes the commit.
-fn packed_references(repository: &Repository) -> Vec<u8> {
-    let words = ["for-each-ref", "--format=%(objectname) %(refname)"];
-    repository.read(&[&words[..], &REFERENCES].concat()).unwrap_or_default()
 }
 
 /// The configuration of the tree: no program of the user's configuration runs. A partial clone gets missing objects from the

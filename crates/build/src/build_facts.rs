@@ -94,41 +94,31 @@ impl BuildFacts {
 
     /// A sentence for each fact, besides the sources, in which the builds of the sides differ.
     pub fn differences(a: &Self, b: &Self) -> Vec<String> {
-        let version = |facts: &Self| facts.compiler.lines().next().unwrap_or_default().to_owned();
-        let mut found = Vec::new();
-        if a.compiler != b.compiler {
-            let (a, b) = (version(a), version(b));
-            found.push(format!("A was built by {a}, B by {b}: the compiler is part of the change"));
-        }
-        if a.profiles != b.profiles {
-            found.push(format!(
-                "the profiles of the manifests differ (A: {}; B: {}): the flags of the compiler are part of the change",
-                one_line(&a.profiles),
-                one_line(&b.profiles)
-            ));
-        }
-        if a.features != b.features {
-            let [a, b] = [a, b].map(|facts| one_line(&facts.features));
-            found.push(format!("the features differ (A: {a}; B: {b}): they are part of the change"));
-        }
-        if a.configuration != b.configuration {
-            found.push("the configuration of cargo (.cargo/config.toml) differs between A and B: its flags are part of the change".into());
-        }
-        if a.outside != b.outside {
-            found.push(
-                "a dependency outside of the repository differs between A and B: it is part of the change"
-                    .into(),
-            );
-        }
-        if a.linker != b.linker {
-            let name = |facts: &Self| facts.linker.clone().unwrap_or_else(|| "an unknown linker".into());
-            found.push(format!(
-                "A was linked by `{}`, B by `{}`: the linker is part of the change",
-                name(a),
-                name(b)
-            ));
-        }
-        found
+        let [compiler_a, compiler_b] = [a, b].map(|facts| facts.compiler.lines().next().unwrap_or_default());
+        let [profiles_a, profiles_b] = [a, b].map(|facts| one_line(&facts.profiles));
+        let [features_a, features_b] = [a, b].map(|facts| one_line(&facts.features));
+        let [linker_a, linker_b] = [a, b].map(|facts| facts.linker.as_deref().unwrap_or("an unknown linker"));
+        let found = [
+            (a.compiler != b.compiler).then(|| {
+                format!("A was built by {compiler_a}, B by {compiler_b}: the compiler is part of the change")
+            }),
+            (a.profiles != b.profiles).then(|| {
+                format!("the profiles of the manifests differ (A: {profiles_a}; B: {profiles_b}): the flags of the compiler are part of the change")
+            }),
+            (a.features != b.features).then(|| {
+                format!("the features differ (A: {features_a}; B: {features_b}): they are part of the change")
+            }),
+            (a.configuration != b.configuration).then(|| {
+                "the configuration of cargo (.cargo/config.toml) differs between A and B: its flags are part of the change".into()
+            }),
+            (a.outside != b.outside).then(|| {
+                "a dependency outside of the repository differs between A and B: it is part of the change".into()
+            }),
+            (a.linker != b.linker).then(|| {
+                format!("A was linked by `{linker_a}`, B by `{linker_b}`: the linker is part of the change")
+            }),
+        ];
+        found.into_iter().flatten().collect()
     }
 }
 

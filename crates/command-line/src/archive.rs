@@ -83,8 +83,8 @@ impl Archive {
     /// Resolves a name or a path. A kept run comes before a file of the current directory; the answer mentions that file.
     fn resolve_name(&self, asked: &OsStr) -> Result<Found> {
         let kept = self.all_files()?;
-        let found = match find_by_stem(asked, &kept) {
-            Some(file) => Some(Found::File(file)),
+        let found = match kept.iter().find(|file| file.file_stem() == Some(asked)) {
+            Some(file) => Some(Found::File(file.clone())),
             None => self.find_session(asked)?,
         };
         if let Some(found) = found {
@@ -195,11 +195,6 @@ fn join_session(name: &str, files: &[PathBuf]) -> Result<Bundle> {
     let created = bundles.iter().map(|bundle| bundle.head.created).min().unwrap_or_default();
     let records = bundles.into_iter().flat_map(|bundle| bundle.records).collect();
     Bundle::from_records(name, created, records)
-}
-
-/// The first of these files whose name without its suffix is this.
-fn find_by_stem(asked: &OsStr, kept: &[PathBuf]) -> Option<PathBuf> {
-    kept.iter().find(|file| file.file_stem() == Some(asked)).cloned()
 }
 
 /// The file at this path.

@@ -128,9 +128,9 @@ pub struct Measuring {
     measure: Option<String>,
     /// Count the instructions of an operation in user space, and not its time: exact, and without a PMU. By single steps, or by
     /// callgrind, which is faster and needs Valgrind
-    #[arg(long, value_name = "HOW", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "steps",
-        conflicts_with = "measure")]
-    instructions: Option<Counting>,
+    #[arg(long, value_name = "HOW", value_parser = counting_parser(), num_args = 0..=1, require_equals = true,
+        default_missing_value = "steps", conflicts_with = "measure")]
+    instructions: Option<&'static str>,
     /// Where the files of the file cases are made: a directory on the disk, or on the mounted remote file system,
     /// that is to be measured [default: $SYSCOST_DIR, or the temporary directory, or a disk where that is memory]
     #[arg(long = "dir", value_name = "DIR")]
@@ -147,21 +147,10 @@ pub struct Measuring {
     peer_token_file: Option<PathBuf>,
 }
 
-/// How instructions are counted.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[allow(missing_docs)] // clap would print them as help
-pub enum Counting {
-    Steps,
-    Callgrind,
-}
-
-impl Counting {
-    fn unit(self) -> &'static str {
-        match self {
-            Self::Steps => INSTRUCTIONS,
-            Self::Callgrind => CALLGRIND,
-        }
-    }
+/// A parser of how instructions are counted: the unit.
+fn counting_parser() -> impl TypedValueParser<Value = &'static str> {
+    PossibleValuesParser::new(["steps", "callgrind"])
+        .map(|how| if how == "steps" { INSTRUCTIONS } else { CALLGRIND })
 }
 
 /// A parser of scales, which a shell can complete.
@@ -206,7 +195,7 @@ impl Measuring {
         }
         let environment = Options::from_environment()?;
         let scale = self.scale.unwrap_or(environment.scale);
-        let counted = self.instructions.map(|how| how.unit().to_owned());
+        let counted = self.instructions.map(str::to_owned);
         let unit = counted.or_else(|| self.measure.clone()).unwrap_or(environment.unit);
         let directory = self.directory.clone().or_else(|| environment.directory.clone());
         let peer = self.peer.clone().or_else(|| environment.peer.clone());

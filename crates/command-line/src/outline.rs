@@ -120,8 +120,12 @@ fn keep(name: String) -> &'static str {
 pub fn write_subcommand_pages(line: &Command, directory: &Path) -> Result<usize> {
     let mut line = line.clone();
     line.build();
-    let below = line.get_subcommands().filter(|below| below.get_name() != "help" && !below.is_hide_set());
-    below.map(|below| write_pages(below, &format!("syscost-{}", below.get_name()), directory)).sum()
+    write_pages_below(&line, "syscost", directory)
+}
+
+fn write_pages_below(command: &Command, name: &str, directory: &Path) -> Result<usize> {
+    let below = command.get_subcommands().filter(|below| below.get_name() != "help" && !below.is_hide_set());
+    below.map(|below| write_pages(below, &format!("{name}-{}", below.get_name()), directory)).sum()
 }
 
 /// Writes the page of a command and those below it; how many.
@@ -134,9 +138,5 @@ pub fn write_pages(command: &Command, name: &str, directory: &Path) -> Result<us
     let page = Man::new(command.clone()).title(name);
     page.render(&mut text).map_err(|e| Error::file(&file, "writing a page", e))?;
     save_file(&file, &text)?;
-    let below = command.get_subcommands().filter(|below| below.get_name() != "help" && !below.is_hide_set());
-    below
-        .map(|below| write_pages(below, &format!("{name}-{}", below.get_name()), directory))
-        .sum::<Result<usize>>()
-        .map(|pages| pages + 1)
+    Ok(1 + write_pages_below(command, name, directory)?)
 }

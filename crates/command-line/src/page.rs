@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 pub use crate::platform::inert::neutralize_text as inert;
+pub use syscost_engine::driver::progress_bar;
 pub use syscost_engine::render::cell::Tone;
 pub use syscost_engine::render::display_width as length;
 pub use syscost_engine::render::terminal_text::{
@@ -12,7 +13,6 @@ pub use syscost_engine::render::terminal_text::{
 
 use crate::error::{Error, Result};
 use crate::platform::{inert, output};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nix::errno::Errno;
 use serde::Serialize;
 use std::fmt::Display;
@@ -73,16 +73,6 @@ pub fn write_json(value: &impl Serialize) -> Result<()> {
 /// As those of [`write_json`].
 pub fn write_json_or(is_json: bool, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<()> {
     if is_json { write_json(value) } else { write(&text()) }
-}
-
-/// A bar over this number of steps on a terminal, nothing in a pipe.
-pub fn progress_bar(steps: usize, template: &str) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(steps as u64), ProgressDrawTarget::stderr());
-    // If a later indicatif refuses the template, its own style remains.
-    match ProgressStyle::with_template(template) {
-        Ok(style) => bar.with_style(style.progress_chars("━━─")),
-        Err(_) => bar,
-    }
 }
 
 /// Writes a line to the standard error.

@@ -101,19 +101,11 @@ pub fn run(args: &Args, groups: &'static [Group]) -> Result<ExitCode> {
 
 /// Makes one record. Returns its exit code, and whether anything was measured.
 fn record_once(args: &Args, groups: &'static [Group]) -> Result<(ExitCode, bool)> {
-    let (began, session) = fresh_run_name();
-    let target = Target::from_args(args, &session)?;
-    let processes =
-        begin_session(&args.filter, &args.measuring, &args.home, &session, args.processes, groups)?;
-    check_creatable(&target.path)?;
-    let records: Vec<_> = processes.collect();
-    let finished = records.len();
-    let (code, has_numbers) = match finished {
-        0 => (ExitCode::SUCCESS, false),
-        _ => {
-            let bundle = Bundle::from_records(&target.name, began, records)?;
-            target.write(bundle)?
-        }
+    let measured = args.measure(groups)?;
+    let finished = measured.as_ref().map_or(0, |(_, bundle)| bundle.records.len());
+    let (code, has_numbers) = match measured {
+        Some((target, bundle)) => target.write(bundle)?,
+        None => (ExitCode::SUCCESS, false),
     };
     Ok((interrupted_exit(finished, args.processes).unwrap_or(code), has_numbers))
 }
@@ -151,19 +143,25 @@ impl Args {
     /// # Errors
     /// Nothing can be measured, or the record cannot be written.
     pub fn record_next_process(&self, groups: &'static [Group]) -> Result<Option<String>> {
-        let (began, session) = fresh_run_name();
-        let mut target = Target::from_args(self, &session)?;
-        check_creatable(&target.path)?;
-        let records: Vec<_> =
-            begin_session(&self.filter, &self.measuring, &self.home, &session, self.processes, groups)?
-                .collect();
-        if records.is_empty() {
-            return Ok(None);
-        }
-        let mut bundle = Bundle::from_records(&target.name, began, records)?;
+        let Some((mut target, mut bundle)) = self.measure(groups)? else { return Ok(None) };
         target.write_to_path(&mut bundle)?;
         Sum::from_records(&bundle.records).warn_of_failures();
         Ok(Some(target.name))
+    }
+
+    /// Measures all processes; nothing if a signal came before the first had finished.
+    fn measure(&self, groups: &'static [Group]) -> Result<Option<(Target, Bundle)>> {
+        let (began, session) = fresh_run_name();
+        let target = Target::from_args(self, &session)?;
+        let Self { filter, measuring, home, processes, .. } = self;
+        let processes = begin_session(filter, measuring, home, &session, *processes, groups)?;
+        check_creatable(&target.path)?;
+        let records: Vec<_> = processes.collect();
+        if records.is_empty() {
+            return Ok(None);
+        }
+        let bundle = Bundle::from_records(&target.name, began, records)?;
+        Ok(Some((target, bundle)))
     }
 }
 

@@ -129,16 +129,14 @@ pub fn find_paper_run(selection: &Selection, archive: &Archive) -> Result<Record
         Ok(record)
     } else {
         Err(Error::Usage(format!(
-            "{} has no case of {GROUP} that was measured; {}",
-            record.run,
-            measuring_hint()
+            "{} has no case of {GROUP} that was measured; {MEASURING_HINT}",
+            record.run
         )))
     }
 }
 
-fn measuring_hint() -> &'static str {
-    "`scripts/two-nodes syscost run '^displacement/' --scale full` measures all of them, as root"
-}
+const MEASURING_HINT: &str =
+    "`scripts/two-nodes syscost run '^displacement/' --scale full` measures all of them, as root";
 
 fn has_paper_cases(record: &Record) -> bool {
     record
@@ -155,7 +153,7 @@ fn newest_with_paper_cases(archive: &Archive) -> Result<Record> {
             return Ok(record);
         }
     }
-    Err(Error::Usage(format!("no run here has a case of {GROUP}; {}", measuring_hint())))
+    Err(Error::Usage(format!("no run here has a case of {GROUP}; {MEASURING_HINT}")))
 }
 
 #[cfg(test)]

@@ -72,12 +72,7 @@ pub enum Pairs {
 impl Pairs {
     /// Number of times that a case is judged until then.
     pub fn look_count(self) -> usize {
-        match self {
-            Self::Eight => 1,
-            Self::Sixteen => 2,
-            Self::ThirtyTwo => 3,
-            Self::SixtyFour => 4,
-        }
+        self as usize + 1
     }
 }
 
@@ -187,7 +182,7 @@ pub fn with_sides<T>(
         rule: manner.judging_rule(),
         seed: manner.seed,
         scale: manner.scale,
-        placement: ready.placement(),
+        placement: ready.placement,
     };
     let contest = Experiment { starts, plan };
     if let Some(setting) = &setting {
@@ -204,7 +199,7 @@ pub fn with_sides<T>(
         measure(&ring, &contest, &ids, &lone, meeting)
     };
     setting.as_mut().map(Setting::restore_settings).transpose()?;
-    let has_one_link = ready.are_two_builds() && ready.placement().is_none();
+    let has_one_link = ready.are_two_builds() && ready.placement.is_none();
     Ok((measured?, Prepared { names: contest.plan.sides, differences, has_one_link }))
 }
 

@@ -33,4 +33,4 @@ pub use process_task::{
     begin_anew, is_measuring_process, read_handed_over,
 };
 pub use session_runs::Session;
-pub use terminal::{end_process, layout, output_error, print, report_error};
+pub use terminal::{end_process, layout, output_error, print, progress_bar, report_error};

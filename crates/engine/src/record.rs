@@ -16,14 +16,12 @@ pub mod store;
 pub mod verdict;
 
 pub use crate::statistic::Interval;
-pub use curve_record::Headline;
-pub use curve_record::{Axis, Curve, CurveRecord, FallRecord, LevelRecord, Point, Study};
-pub use execution::{ALLOCATED_BYTES, ALLOCATIONS, EventRate, PEAK_BYTES};
-pub use execution::{Contamination, Meanwhile};
-pub use execution::{Displaced, Throughput};
-pub use execution::{Execution, Quiet};
-pub use verdict::Tally;
-pub use verdict::Verdict;
+pub use curve_record::{Axis, Curve, CurveRecord, FallRecord, Headline, LevelRecord, Point, Study};
+pub use execution::{
+    ALLOCATED_BYTES, ALLOCATIONS, Contamination, Displaced, EventRate, Execution, Meanwhile, PEAK_BYTES,
+    Quiet, Throughput,
+};
+pub use verdict::{Tally, Verdict};
 
 use crate::environment::{Fingerprint, Wire};
 use serde::{Deserialize, Serialize};

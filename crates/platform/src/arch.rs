@@ -17,7 +17,10 @@
 //! | `JUMP`, `RETURN`, `publish` | instructions that jump 16 bytes ahead and that return, and what must follow before written code is run |
 //! | `COUNTER` | the counter's name in a record |
 
-#[cfg(any(target_arch = "aarch64", target_arch = "riscv64"))]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
+#[macro_use]
+mod chain_functions;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
 #[macro_use]
 mod entry_functions;
 
@@ -55,15 +58,19 @@ impl Default for Answers {
 }
 
 /// Why the hardware counter is not used as the clock.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Unfit {
     /// Its rate follows the core's frequency.
+    #[error("the counter's rate changes with the core's frequency (no constant_tsc)")]
     NotConstant,
     /// It stops in deep sleep states.
+    #[error("the counter stops in deep sleep (no nonstop_tsc)")]
     NotNonstop,
     /// The processor lacks the read that waits for earlier work.
+    #[error("{}", NO_RDTSCP)]
     NoRdtscp,
     /// Two CPUs disagree by more than the reading's own uncertainty.
+    #[error("CPU {cpu}'s counter differs from the first CPU's by {by_ns:.0} ns")]
     DiffersBetweenCpus {
         /// The CPU that disagrees with the first.
         cpu: usize,
@@ -71,45 +78,24 @@ pub enum Unfit {
         by_ns: f64,
     },
     /// Two calibrations in one process disagree: the guest was moved to a host of another frequency.
+    #[error("two calibrations differ by {by_ppm:.0} ppm: the guest may have been moved")]
     Migrates {
         /// Relative difference, parts per million.
         by_ppm: f64,
     },
     /// A read takes so long that a hypervisor must be emulating it.
+    #[error("two reads take {pair_ns:.0} ns: the hypervisor answers in the counter's place")]
     Trapped {
         /// Cost of one ordered pair, nanoseconds.
         pair_ns: f64,
     },
     /// How this processor's counter is read is not known here.
+    #[error("how the counter of {} is read is not known here", std::env::consts::ARCH)]
     NotKnown,
     /// It was switched off by `SYSCOST_CLOCK=monotonic-raw`.
+    #[error("SYSCOST_CLOCK asks for monotonic-raw")]
     Declined,
 }
 
 /// A sentence on old processors and on emulated ones that name no newer model.
 pub const NO_RDTSCP: &str = "this processor has no RDTSCP instruction (CPUID leaf 0x80000001, EDX bit 27): a guest's may be named, as by `-cpu host`";
-
-impl std::fmt::Display for Unfit {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::NotConstant => {
-                write!(f, "the counter's rate changes with the core's frequency (no constant_tsc)")
-            }
-            Self::NotNonstop => write!(f, "the counter stops in deep sleep (no nonstop_tsc)"),
-            Self::NoRdtscp => write!(f, "{NO_RDTSCP}"),
-            Self::DiffersBetweenCpus { cpu, by_ns } => {
-                write!(f, "CPU {cpu}'s counter differs from the first CPU's by {by_ns:.0} ns")
-            }
-            Self::Migrates { by_ppm } => {
-                write!(f, "two calibrations differ by {by_ppm:.0} ppm: the guest may have been moved")
-            }
-            Self::Trapped { pair_ns } => {
-                write!(f, "two reads take {pair_ns:.0} ns: the hypervisor answers in the counter's place")
-            }
-            Self::NotKnown => {
-                write!(f, "how the counter of {} is read is not known here", std::env::consts::ARCH)
-            }
-            Self::Declined => write!(f, "SYSCOST_CLOCK asks for monotonic-raw"),
-        }
-    }
-}

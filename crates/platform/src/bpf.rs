@@ -106,7 +106,9 @@ impl Counter {
         let map = Map::create(ARRAY, 1)?;
         let instruction = |code: u8, registers: u8, offset: i16, value: u32| {
             let [low, high] = offset.to_ne_bytes();
-            pair(u32::from_ne_bytes([code, registers_as_stored(registers), low, high]), value)
+            // The first of the two registers stands in the half that the byte order says.
+            let registers = if cfg!(target_endian = "big") { registers.rotate_left(4) } else { registers };
+            pair(u32::from_ne_bytes([code, registers, low, high]), value)
         };
         let code = [
             instruction(0x62, 0x0a, -4, 0),                       // *(u32 *)(r10 - 4) = 0
@@ -157,11 +159,6 @@ impl Counter {
     pub fn count(&self) -> nix::Result<u64> {
         self.map.look_up(0)
     }
-}
-
-/// The two registers of an instruction, the first one in the half that the byte order says.
-fn registers_as_stored(registers: u8) -> u8 {
-    if cfg!(target_endian = "big") { registers.rotate_left(4) } else { registers }
 }
 
 #[cfg(test)]

@@ -8,19 +8,18 @@
 //! | hangs | SIGKILL, when the time limit of the wait has passed |
 //! | loses its parent | SIGKILL, by the kernel |
 //!
-//! # Invariants
-//!
-//! * **CHILD**: a forked child runs one closure and ends by `_exit`: it never returns or unwinds into the parent's
-//!   code, runs no exit handler and flushes no buffer. The measuring process has one thread when it forks, so
-//!   that what the closure allocates finds no lock held.
-#![allow(unsafe_code)]
+//! A cleanup process is another one: it outlives its parent and removes what the parent leaves, even if the parent is killed.
+//! The destructors of a killed process do not run, so that its files and control groups stay. The cleanup process waits
+//! for a message from its parent or for its end, then runs one closure. It is in a session of its own, which signals
+//! from a terminal do not reach.
 
-use super::process::{PANIC_CODE, await_end, die_with, kill_and_reap};
+use super::process::{PANIC_CODE, await_end, die_with, fork_into, kill_and_reap};
 use crate::error::{Error, Result};
 use nix::errno::Errno;
+use nix::fcntl::OFlag;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
-use nix::unistd::{ForkResult, Pid, fork, getpid};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use nix::unistd::{Pid, close, getpid, pipe2, read, setsid, write};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 /// A child process. When this value is dropped, the child is killed unless it has ended, and reaped in any case.
@@ -39,21 +38,16 @@ impl Child {
     /// The kernel refuses another process.
     pub fn start(body: impl FnOnce()) -> Result<Self> {
         let parent = getpid();
-        // SAFETY: CHILD.
-        match unsafe { fork() }.map_err(|e| Error::from_case_errno("fork of a child", e))? {
-            ForkResult::Parent { child } => Ok(Self { pid: child, reaped: false }),
-            ForkResult::Child => {
-                let has_parent = die_with(parent) != Err(Errno::ESRCH);
-                silence_output();
-                let ended = catch_unwind(AssertUnwindSafe(|| {
-                    if has_parent {
-                        body();
-                    }
-                }));
-                // SAFETY: CHILD: `_exit` runs no destructor and no exit handler.
-                unsafe { libc::_exit(if ended.is_err() { PANIC_CODE } else { 0 }) }
+        let child = fork_into(|| {
+            let has_parent = die_with(parent) != Err(Errno::ESRCH);
+            silence_output();
+            if has_parent {
+                body();
             }
-        }
+            0
+        });
+        let pid = child.map_err(|e| Error::from_case_errno("fork of a child", e))?;
+        Ok(Self { pid, reaped: false })
     }
 
     /// Its process number.
@@ -141,7 +135,7 @@ pub fn describe_raw_status(status: i32) -> Option<String> {
 }
 
 /// Silences the standard output and error of a child: a panic's message would appear within the parent's output.
-pub(super) fn silence_output() {
+fn silence_output() {
     if let Ok(null) = std::fs::File::options().write(true).open("/dev/null") {
         let _ = nix::unistd::dup2_stdout(&null);
         let _ = nix::unistd::dup2_stderr(&null);
@@ -165,6 +159,43 @@ pub fn find_unreaped_child() -> Option<Unreaped> {
     }
 }
 
+/// A forked process that does its work when this value is dropped, or when this process ends. Dropping waits for it.
+#[derive(Debug)]
+pub struct CleanupProcess {
+    pid: Pid,
+    message: OwnedFd,
+}
+
+impl CleanupProcess {
+    /// Forks one. `clear_up` runs once, at any time, and must cope with whatever it finds by then.
+    ///
+    /// # Errors
+    /// The kernel refuses a pipe or a process.
+    pub fn start(clear_up: impl FnOnce()) -> Result<Self> {
+        let refused = |call| move |errno| Error::from_case_errno(call, errno);
+        let (listen, message) = pipe2(OFlag::O_CLOEXEC).map_err(refused("pipe of a cleanup process"))?;
+        let copy = message.as_raw_fd();
+        let child = fork_into(|| {
+            // With this copy open the pipe would never end.
+            let _ = close(copy);
+            let _ = setsid();
+            silence_output();
+            while read(&listen, &mut [0]) == Err(Errno::EINTR) {}
+            clear_up();
+            0
+        });
+        Ok(Self { pid: child.map_err(refused("fork of a cleanup process"))?, message })
+    }
+}
+
+impl Drop for CleanupProcess {
+    fn drop(&mut self) {
+        // Closing the pipe is not enough: a child that was forked meanwhile has a copy of this end.
+        let _ = write(&self.message, b".");
+        while waitpid(self.pid, None) == Err(Errno::EINTR) {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,6 +206,7 @@ mod tests {
     use nix::sys::resource::{Resource, UsageWho, getrusage, setrlimit};
     use nix::sys::signal::{Signal, kill, raise};
     use std::os::fd::AsFd;
+    use std::path::Path;
 
     const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -298,5 +330,46 @@ mod tests {
         assert_eq!(describe_raw_status(0), None);
         assert_eq!(describe_raw_status(127 << 8).as_deref(), Some("it ended with exit code 127"));
         assert_eq!(describe_raw_status(libc::SIGKILL).as_deref(), Some("it was ended by SIGKILL"));
+    }
+
+    fn leaves(path: &Path) -> CleanupProcess {
+        let path = path.to_owned();
+        CleanupProcess::start(move || drop(std::fs::remove_dir(path))).expect("forked")
+    }
+
+    #[test]
+    fn it_clears_up_before_its_value_has_gone() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let left = directory.path().join("left");
+        std::fs::create_dir(&left).expect("made");
+        let cleanup = leaves(&left);
+        assert!(left.exists());
+        drop(cleanup);
+        assert!(!left.exists());
+    }
+
+    #[test]
+    fn it_clears_up_behind_a_parent_that_was_killed() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let left = directory.path().join("left");
+        let theirs = left.clone();
+        let parent = Child::start(move || {
+            let cleanup = leaves(&theirs);
+            // Only now, so that the directory exists only once there is a cleanup process.
+            std::fs::create_dir(&theirs).expect("made");
+            std::thread::sleep(Duration::from_secs(60));
+            drop(cleanup);
+        });
+        let parent = parent.expect("forked");
+        let begun = Instant::now();
+        let wait_for = |there: bool| {
+            while left.exists() != there {
+                assert!(begun.elapsed() < Duration::from_secs(20), "there: {}", left.exists());
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        };
+        wait_for(true);
+        drop(parent); // by SIGKILL
+        wait_for(false);
     }
 }

@@ -223,7 +223,10 @@ pub fn memory_limits(files: &KernelFiles) -> Option<String> {
     let groups = || own_groups_and_ancestors(files, "memory");
     groups().next()?;
     let least = |name: fn(Version) -> Option<&'static str>| {
-        let limit = |group: Group| read_limit(files, &group, name(group.version)?);
+        let limit = |group: Group| {
+            let limit = files.read_number(&format!("{}/{}", group.directory(), name(group.version)?));
+            limit.filter(|limit| *limit < NO_LIMIT)
+        };
         groups().filter_map(limit).min()
     };
     let most = least(|version| Some(version.limit_file()));
@@ -242,10 +245,6 @@ pub fn io_limits(files: &KernelFiles) -> Option<String> {
     groups.first()?;
     let lines: Vec<String> = groups.iter().flat_map(|group| device_limit_lines(files, group)).collect();
     Some(if lines.is_empty() { "none".into() } else { lines.join(" | ") })
-}
-
-fn read_limit(files: &KernelFiles, group: &Group, name: &str) -> Option<u64> {
-    files.read_number(&format!("{}/{name}", group.directory())).filter(|limit| *limit < NO_LIMIT)
 }
 
 fn mib_text(bytes: u64) -> String {

@@ -4,7 +4,7 @@
 //! kernel's that is not mounted. They disprove nothing, so that the case is skipped with a sentence.
 
 use nix::errno::Errno::{self, *};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// What can go wrong in a call of this crate.
 #[derive(Debug, thiserror::Error)]
@@ -103,37 +103,28 @@ pub enum Kind {
     File,
 }
 
-/// What the kernel answers when a file system, or the device below it, breaks or is taken away while it is used, and what
-/// helps.
-const BROKEN: [(Errno, &str); 3] = [
+/// Errors whose number says beyond doubt what helps: those of a file system, or a device below it, that breaks or is taken away
+/// while it is used, and two limits.
+const REMEDIES: [(&[Errno], &str); 5] = [
     (
-        Errno::EROFS,
+        &[EROFS],
         "; it is mounted read-only, perhaps by the kernel after an error of its device (`dmesg` tells): remount it, or name \
          another directory",
     ),
-    (Errno::EIO, "; its device is broken or gone (`dmesg` tells): name a directory on another"),
-    (Errno::ENODEV, "; its device is gone (`dmesg` tells): name a directory on another"),
+    (&[EIO], "; its device is broken or gone (`dmesg` tells): name a directory on another"),
+    (&[ENODEV], "; its device is gone (`dmesg` tells): name a directory on another"),
+    (&[EMFILE], "; this process may open no more files: raise `ulimit -n`"),
+    (&[ENFILE], "; the whole machine may open no more files: raise /proc/sys/fs/file-max"),
 ];
 
-/// Limits that the number of an error names beyond doubt, whatever was called.
-const LIMITS: [(Errno, &str); 2] = [
-    (Errno::EMFILE, "; this process may open no more files: raise `ulimit -n`"),
-    (Errno::ENFILE, "; the whole machine may open no more files: raise /proc/sys/fs/file-max"),
-];
-
-fn broken_device_remedy(cause: &std::io::Error) -> Option<&'static str> {
-    find_remedy(cause, &BROKEN)
-}
-
-fn find_remedy(cause: &std::io::Error, table: &[(Errno, &'static str)]) -> Option<&'static str> {
-    // An error that another crate has wrapped keeps its number only in the text.
-    let wrapped = |errno: Errno| cause.to_string().contains(&format!("(os error {})", errno as i32));
-    let is = |errno: Errno| cause.raw_os_error().map_or_else(|| wrapped(errno), |raw| raw == errno as i32);
-    table.iter().find(|(errno, _)| is(*errno)).map(|(_, remedy)| *remedy)
+/// The number of an error. One that another crate has wrapped keeps it only in its text.
+pub fn errno_of(cause: &std::io::Error) -> Option<Errno> {
+    let wrapped = || cause.to_string().split_once("(os error ")?.1.split_once(')')?.0.parse().ok();
+    cause.raw_os_error().or_else(wrapped).map(Errno::from_raw)
 }
 
 fn remedy(cause: &std::io::Error) -> &'static str {
-    broken_device_remedy(cause).or_else(|| find_remedy(cause, &LIMITS)).unwrap_or_default()
+    errno_of(cause).and_then(|errno| remedy_for_errno(&REMEDIES, errno)).unwrap_or_default()
 }
 
 /// An error unless a condition holds.
@@ -190,7 +181,8 @@ impl Error {
 
     /// Whether a file system or its device failed, which does not disprove the operation.
     pub fn is_device_failure(&self) -> bool {
-        matches!(self, Self::File { cause, .. } | Self::Kernel { cause, .. } if broken_device_remedy(cause).is_some())
+        matches!(self, Self::File { cause, .. } | Self::Kernel { cause, .. }
+            if matches!(errno_of(cause), Some(EROFS | EIO | ENODEV)))
     }
 
     /// [`Error::Peer`] of this address.
@@ -262,10 +254,6 @@ fn remedy_for_errno(table: &[(&[Errno], &'static str)], errno: Errno) -> Option<
     table.iter().find(|(errnos, _)| errnos.contains(&errno)).map(|(_, remedy)| *remedy)
 }
 
-fn is_kernel_path(path: &Path) -> bool {
-    OF_THE_KERNEL.iter().any(|place| path.starts_with(place))
-}
-
 impl Error {
     /// Why the machine cannot meet a need, with a remedy; `None` for an error of another kind. While a case is set
     /// up, EINVAL and EAGAIN count as unmet needs too.
@@ -276,7 +264,9 @@ impl Error {
         let (Self::Kernel { cause, .. } | Self::File { cause, .. }) = self else { return None };
         let errno = Errno::from_raw(cause.raw_os_error()?);
         let absent = || match self {
-            Self::File { path, .. } if errno == ENOENT && is_kernel_path(path) => {
+            Self::File { path, .. }
+                if errno == ENOENT && OF_THE_KERNEL.iter().any(|place| path.starts_with(place)) =>
+            {
                 Some("it is not mounted or hidden here: mount it, or use a container that has it")
             }
             _ => None,

@@ -232,16 +232,12 @@ fn run_window(page: &Words, read: Read, threshold: u64) {
     let mut flow = count_turns(start, (word_at(page, ASK), asked), read, threshold, limit);
     flow.own_ns = time::thread_cpu_ns().saturating_sub(before);
     flow.preempted = process::preemption_count().saturating_sub(preempted);
-    store_flow(page, &flow);
+    for (at, number) in flow.numbers().into_iter().enumerate() {
+        store_number(page, COUNTS + 2 * at, number);
+    }
     word_at(page, CLOSED).store(asked, Release);
     while word_at(page, ASK).load(Relaxed) == asked {
         std::hint::black_box(arch::multiply_chain(CHAIN));
-    }
-}
-
-fn store_flow(page: &Words, flow: &Flow) {
-    for (at, number) in flow.numbers().into_iter().enumerate() {
-        store_number(page, COUNTS + 2 * at, number);
     }
 }
 

@@ -7,6 +7,7 @@
 #![allow(unsafe_code)]
 
 use super::arch::syscall6;
+use super::time::to_timespec;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
@@ -39,10 +40,7 @@ pub fn wait(word: &AtomicU32, value: u32, reach: Reach) -> i64 {
 #[inline(always)]
 pub fn wait_until(word: &AtomicU32, value: u32, deadline: Duration) -> i64 {
     let operation = (libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG) as usize;
-    let time = libc::timespec {
-        tv_sec: deadline.as_secs() as libc::time_t,
-        tv_nsec: libc::c_long::from(deadline.subsec_nanos()),
-    };
+    let time = to_timespec(deadline);
     let any = libc::FUTEX_BITSET_MATCH_ANY as u32 as usize;
     let arguments = [word.as_ptr() as usize, operation, value as usize, &raw const time as usize, 0, any];
     // SAFETY: OWN-WORD; the time outlives the call.

@@ -83,14 +83,10 @@ fn parse_sockaddr(of: *const libc::sockaddr) -> Option<IpAddr> {
 /// # Errors
 /// There is none of this name, or the kernel refuses (CAP_NET_ADMIN).
 pub fn bring_up(name: &str) -> std::io::Result<()> {
-    let socket = InterfaceQuery::new()?.0;
+    let query = InterfaceQuery::new()?;
     let mut request = interface_request(name).ok_or(std::io::ErrorKind::InvalidInput)?;
     request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as i16;
-    // SAFETY: REQUEST: this call reads the name and the flags.
-    match unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, &raw mut request) } {
-        0 => Ok(()),
-        _ => Err(std::io::Error::last_os_error()),
-    }
+    query.run_ioctl(libc::SIOCSIFFLAGS, &mut request).ok_or_else(std::io::Error::last_os_error)
 }
 
 /// Reads properties of interfaces by their names.

@@ -15,7 +15,6 @@ pub mod bpf;
 pub mod bracket_steps;
 pub mod callgrind;
 pub mod child;
-pub mod cleanup;
 pub mod control_group;
 pub mod cpu;
 pub mod emulator_mark;

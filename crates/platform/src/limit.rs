@@ -8,23 +8,18 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::geteuid;
 use std::time::Duration;
 
-/// A controller of control groups, and the files of each version that hold its limit and its use.
-struct Controller {
-    name: &'static str,
-    version_1: [&'static str; 2],
-    version_2: [&'static str; 2],
-}
+/// Controllers of control groups.
+const TASKS: &str = "pids";
+const MEMORY: &str = "memory";
 
-const TASKS: Controller = Controller {
-    name: "pids",
-    version_1: ["pids.max", "pids.current"],
-    version_2: ["pids.max", "pids.current"],
-};
-const MEMORY: Controller = Controller {
-    name: "memory",
-    version_1: ["memory.limit_in_bytes", "memory.usage_in_bytes"],
-    version_2: ["memory.max", "memory.current"],
-};
+/// The files that hold the limit of a controller and its use.
+fn limit_files(controller: &str, version: Version) -> [&'static str; 2] {
+    match (controller, version) {
+        (MEMORY, Version::One) => ["memory.limit_in_bytes", "memory.usage_in_bytes"],
+        (MEMORY, Version::Two) => ["memory.max", "memory.current"],
+        _ => ["pids.max", "pids.current"],
+    }
+}
 
 /// Lines of `memory.stat` that count what the kernel frees before it refuses memory: page cache that no process holds on to,
 /// and objects of the kernel's own caches. Those of version 1 begin with `total_`, as `usage_in_bytes` counts lower groups too.
@@ -56,7 +51,7 @@ pub fn task_limits_message() -> String {
     if let Some(sentence) = deadline_class_message() {
         return sentence;
     }
-    let group = tightest_group_limit(&KernelFiles::live(), &TASKS).map(|limited| {
+    let group = tightest_group_limit(&KernelFiles::live(), TASKS).map(|limited| {
         let Limited { group, most, now } = limited;
         format!("the control group {group} may have {most} tasks and has {now} (pids.max): raise it")
     });
@@ -175,7 +170,7 @@ fn remaining_text(left: u64, most: u64, wanted: u64) -> String {
 }
 
 fn cgroup_memory_bound(files: &KernelFiles, wanted: u64) -> Option<Bound> {
-    let limited = tightest_group_limit(files, &MEMORY)?;
+    let limited = tightest_group_limit(files, MEMORY)?;
     let has = remaining_text(limited.remaining(), limited.most, wanted);
     let sentence = format!("the control group {} has {has}: raise its limit", limited.group);
     Some(Bound { left: limited.remaining(), sentence })
@@ -193,12 +188,12 @@ fn address_space_bound(files: &KernelFiles, wanted: u64) -> Option<Bound> {
 
 /// The limit of memory, bytes, of the control group that is nearest to its limit: that of this process or one above it.
 pub fn cgroup_memory_limit() -> Option<u64> {
-    tightest_group_limit(&KernelFiles::live(), &MEMORY).map(|limited| limited.most)
+    tightest_group_limit(&KernelFiles::live(), MEMORY).map(|limited| limited.most)
 }
 
 /// Bytes that the control group of this process that is nearest to its limit has left; `None` without a limit.
 pub fn cgroup_memory_left(files: &KernelFiles) -> Option<u64> {
-    tightest_group_limit(files, &MEMORY).map(|limited| limited.remaining())
+    tightest_group_limit(files, MEMORY).map(|limited| limited.remaining())
 }
 
 /// Seconds of CPU time that each process of ours may use; `None` without a limit.
@@ -245,18 +240,15 @@ pub fn cpu_limit_message(signal: Option<i32>, used: Duration) -> Option<String> 
 }
 
 /// Of the group of this process and those above it, the one that is nearest to its limit.
-fn tightest_group_limit(files: &KernelFiles, controller: &Controller) -> Option<Limited> {
-    let groups = own_groups_and_ancestors(files, controller.name);
+fn tightest_group_limit(files: &KernelFiles, controller: &str) -> Option<Limited> {
+    let groups = own_groups_and_ancestors(files, controller);
     groups.filter_map(|group| read_group_limit(files, controller, &group)).min_by_key(Limited::remaining)
 }
 
-fn read_group_limit(files: &KernelFiles, controller: &Controller, group: &Group) -> Option<Limited> {
-    let [limit, usage] = match group.version {
-        Version::One => controller.version_1,
-        Version::Two => controller.version_2,
-    };
+fn read_group_limit(files: &KernelFiles, controller: &str, group: &Group) -> Option<Limited> {
+    let [limit, usage] = limit_files(controller, group.version);
     let number = |name: &str| files.read_number::<u64>(&format!("{}/{name}", group.directory()));
-    let freed = if controller.name == MEMORY.name { reclaimable_bytes(files, group) } else { 0 };
+    let freed = if controller == MEMORY { reclaimable_bytes(files, group) } else { 0 };
     let now = number(usage)?.saturating_sub(freed);
     Some(Limited { group: group.name().to_owned(), most: number(limit)?, now })
 }
@@ -298,9 +290,9 @@ mod tests {
             ("sys/fs/cgroup/pids/outer/pids.max", "4\n"),
             ("sys/fs/cgroup/pids/outer/pids.current", "4\n"),
         ]);
-        let limited = tightest_group_limit(&machine.files, &TASKS).expect("a limit");
+        let limited = tightest_group_limit(&machine.files, TASKS).expect("a limit");
         assert_eq!((limited.group.as_str(), limited.most, limited.remaining()), ("/outer", 4, 0));
-        assert!(tightest_group_limit(&machine.files, &MEMORY).is_none());
+        assert!(tightest_group_limit(&machine.files, MEMORY).is_none());
     }
 
     #[test]
@@ -383,7 +375,7 @@ mod tests {
         assert!(
             tightest_group_limit(
                 &Machine::with_files(&[PIDS, ("proc/self/cgroup", "8:pids:/\n")]).files,
-                &TASKS
+                TASKS
             )
             .is_none()
         );

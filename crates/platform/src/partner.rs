@@ -2,30 +2,22 @@
 //!
 //! A process is killed and reaped when its value is dropped, and killed by the kernel when its parent dies. A thread
 //! cannot be killed: a flag asks it to stop, it is woken from its wait, and joined. A thread that does not end is left to end
-//! with the process.
-//!
-//! # Invariants
-//!
-//! * **CHILD**: a forked child runs its steps and ends by `_exit`: a panic is caught, so that it never returns
-//!   or unwinds into the parent's code, runs no exit handler and flushes no buffer. Between the fork and its end
-//!   it allocates nothing, since another thread may have held the allocator's lock.
-#![allow(unsafe_code)]
+//! with the process. Between the fork and its end a process allocates nothing, since another thread may have held the
+//! allocator's lock.
 
 mod partner_fate;
-mod spinner;
 
 pub use partner_fate::Fate;
-pub use spinner::start_spinner;
 
 use super::cpu;
 use super::limit;
 use super::process::inheritance::set_scheduling_class;
-use super::process::{PANIC_CODE, die_with, kill_and_reap};
+use super::process::{PANIC_CODE, die_with, fork_into, kill_and_reap};
 use super::shared::Words;
 use crate::error::{Error, Result};
 use nix::errno::Errno;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::{ForkResult, Pid, fork, getpid, gettid};
+use nix::unistd::{Pid, getpid, gettid};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::thread::JoinHandle;
@@ -104,20 +96,17 @@ impl Partner {
     /// [`Error::Disturbed`] if it did not start in time.
     pub fn start(
         kind: Kind,
-        (cpu, class): (usize, Class),
+        place: (usize, Class),
         step: impl FnMut() -> i64 + Send + 'static,
         nudge: impl Fn() + 'static,
     ) -> Result<Self> {
         let state = Arc::new(Words::new()?);
         let nudge = Box::new(nudge);
         let ((process, thread), handle) = match kind {
-            Kind::Process => (start_process(&state, cpu, class, step)?, None),
-            Kind::Thread => {
-                let (numbers, handle) = start_thread(&state, cpu, class, step)?;
-                (numbers, Some(handle))
-            }
+            Kind::Process => (start_process(&state, place, step)?, None),
+            Kind::Thread => start_thread(&state, place, step)?,
         };
-        let task = Task { process, thread, cpu, role: Role::Answers };
+        let task = Task { process, thread, cpu: place.0, role: Role::Answers };
         let mut partner = Self { kind, task, state, thread: handle, nudge, reaped: None };
         partner.wait_until_ready()?;
         Ok(partner)
@@ -212,42 +201,51 @@ impl Partner {
     }
 }
 
-fn start_process(
-    state: &Arc<Words>,
-    cpu: usize,
-    class: Class,
-    mut step: impl FnMut() -> i64,
-) -> Result<(Pid, Pid)> {
-    let parent = getpid();
-    // SAFETY: CHILD.
-    match unsafe { fork() }.map_err(fork_error)? {
-        ForkResult::Parent { child } => Ok((child, child)),
-        ForkResult::Child => {
-            let life = std::panic::AssertUnwindSafe(|| {
-                if let Err(errno) = die_with(parent) {
-                    return -i64::from(errno as i32);
-                }
-                if let Err(errno) = set_cpu_and_class(cpu, class) {
-                    state[STATE].value.store(REFUSED + errno as u32, SeqCst);
-                    return -i64::from(errno);
-                }
-                state[STATE].value.store(READY, SeqCst);
-                loop {
-                    let answer = step();
-                    if answer < 0 {
-                        return answer;
-                    }
-                }
-            });
-            let code = std::panic::catch_unwind(life).map_or(PANIC_CODE, |answer| -answer as i32);
-            // SAFETY: CHILD: `_exit` runs no destructor and no exit handler.
-            unsafe { libc::_exit(code) }
-        }
-    }
+/// A partner that only burns time: in the ordinary class it competes for its CPU, in the idle class it keeps an idle
+/// CPU from sleeping.
+///
+/// # Errors
+/// As of [`Partner::start`].
+pub fn start_spinner(cpu: usize, class: Class) -> Result<Partner> {
+    let step = || {
+        (0..1000).for_each(|_| std::hint::spin_loop());
+        0
+    };
+    let mut partner = Partner::start(Kind::Process, (cpu, class), step, || ())?;
+    partner.task.role = Role::Burns;
+    Ok(partner)
 }
 
-fn fork_error(errno: nix::errno::Errno) -> Error {
-    start_error("fork of a partner", errno.into())
+fn start_process(state: &Arc<Words>, place: (usize, Class), step: impl FnMut() -> i64) -> Result<(Pid, Pid)> {
+    let parent = getpid();
+    let child = fork_into(|| match die_with(parent) {
+        Ok(()) => take_steps(state, place, step, || true),
+        Err(errno) => errno as i32,
+    });
+    let child = child.map_err(|errno| start_error("fork of a partner", errno.into()))?;
+    Ok((child, child))
+}
+
+/// The life of a partner: it takes steps until it may not go on, or one answers a negative error number. Returns that number
+/// without its sign, and 0 if there was none.
+fn take_steps(
+    state: &Words,
+    (cpu, class): (usize, Class),
+    mut step: impl FnMut() -> i64,
+    may_go_on: impl Fn() -> bool,
+) -> i32 {
+    if let Err(errno) = set_cpu_and_class(cpu, class) {
+        state[STATE].value.store(REFUSED + errno as u32, SeqCst);
+        return errno;
+    }
+    state[STATE].value.store(READY, SeqCst);
+    while may_go_on() {
+        let answer = step();
+        if answer < 0 {
+            return -answer as i32;
+        }
+    }
+    0
 }
 
 /// Only EAGAIN is the answer of a limit.
@@ -259,33 +257,25 @@ fn start_error(call: &str, cause: std::io::Error) -> Error {
     Error::Kernel { call, cause }
 }
 
+/// The process and the thread of a partner, and what joins a thread.
+type Started = ((Pid, Pid), Option<JoinHandle<()>>);
+
 fn start_thread(
     state: &Arc<Words>,
-    cpu: usize,
-    class: Class,
-    mut step: impl FnMut() -> i64 + Send + 'static,
-) -> Result<((Pid, Pid), JoinHandle<()>)> {
+    place: (usize, Class),
+    step: impl FnMut() -> i64 + Send + 'static,
+) -> Result<Started> {
     let (sender, receiver) = std::sync::mpsc::channel();
     let state = Arc::clone(state);
     let builder = std::thread::Builder::new().stack_size(256 << 10);
     let life = move || {
         let _ = sender.send(gettid());
-        if let Err(errno) = set_cpu_and_class(cpu, class) {
-            state[STATE].value.store(REFUSED + errno as u32, SeqCst);
-            return;
-        }
-        state[STATE].value.store(READY, SeqCst);
-        while state[STOP].value.load(SeqCst) == 0 {
-            let answer = step();
-            if answer < 0 {
-                state[ANSWER].value.store(-answer as u32, SeqCst);
-                break;
-            }
-        }
+        let refused = take_steps(&state, place, step, || state[STOP].value.load(SeqCst) == 0);
+        state[ANSWER].value.store(refused as u32, SeqCst);
     };
     let thread = builder.spawn(life).map_err(|cause| start_error("clone of a partner thread", cause))?;
     let tid = receiver.recv().map_err(|_| Error::Disproved("the partner thread ended at once".into()))?;
-    Ok(((getpid(), tid), thread))
+    Ok(((getpid(), tid), Some(thread)))
 }
 
 /// Pins the calling task and sets its class. Allocates nothing.

@@ -198,47 +198,34 @@ impl Counter {
     /// As of [`Counter::open`]; [`Error::Missing`] where only the events of own tasks may be counted.
     pub fn open_on_cpu(event: Event, cpu: usize) -> Result<Self> {
         known_work::prove_event(event)?;
-        match Self::open_event(event, (ALL_TASKS, cpu as i32), 0) {
-            Ok(file) => Ok(Self { file, name: event.name, user_space_only: false }),
-            Err(Error::Kernel { cause, .. })
+        Self::open_event(event, (ALL_TASKS, cpu as i32), 0).map_err(|error| match error {
+            Error::Kernel { cause, .. }
                 if matches!(cause.raw_os_error(), Some(libc::EACCES | libc::EPERM)) =>
             {
-                Err(Error::Missing(format!(
+                Error::Missing(format!(
                     "{} of all tasks may not be counted here ({cause}): root may, and others where \
                      /proc/sys/kernel/perf_event_paranoid is 0 or less",
                     event.name
-                )))
+                ))
             }
-            Err(error) => Err(error),
-        }
+            error => error,
+        })
     }
 
     fn open_with_fallback(event: Event, thread: i32, flags: u64) -> Result<Self> {
         let task = (thread, ANY_CPU);
-        let whole = Self::open_event(event, task, flags).map(|file| Self {
-            file,
-            name: event.name,
-            user_space_only: false,
-        });
-        whole.or_else(|error| match event.hardware || event.name.ends_with("-faults") {
-            true => Self::open_event(event, task, flags | USER_SPACE_ONLY).map(|file| Self {
-                file,
-                name: event.name,
-                user_space_only: true,
-            }),
-            false => Err(error),
-        })
+        let whole = Self::open_event(event, task, flags);
+        if whole.is_err() && (event.hardware || event.name.ends_with("-faults")) {
+            return Self::open_event(event, task, flags | USER_SPACE_ONLY);
+        }
+        whole
     }
 
-    fn open_event(event: Event, task: (i32, i32), flags: u64) -> Result<File> {
-        let attributes = Attributes {
-            kind: event.kind,
-            config: event.config,
-            read_format: WITH_TIMES,
-            flags,
-            ..Default::default()
-        };
-        open_attributes(attributes, event.name, task)
+    fn open_event(event: Event, task: (i32, i32), flags: u64) -> Result<Self> {
+        let Event { name, kind, config, .. } = event;
+        let attributes = Attributes { kind, config, read_format: WITH_TIMES, flags, ..Default::default() };
+        let file = open_attributes(attributes, name, task)?;
+        Ok(Self { file, name, user_space_only: flags & USER_SPACE_ONLY != 0 })
     }
 
     /// The count so far.

@@ -142,27 +142,14 @@ fn check_is_plain(path: &Path, kind: FileType) -> Result<()> {
         kind if kind.is_char_device() => "a character device",
         _ => "a block device",
     };
-    Err(Error::Content {
-        path: path.into(),
-        field: "its kind".into(),
-        expected: "a plain file".into(),
-        found: found.into(),
-        remedy: "name another one, or copy its content to a plain file first".into(),
-    })
+    let remedy = "name another one, or copy its content to a plain file first";
+    Err(Error::invalid_content(path, "its kind", "a plain file", found, remedy))
 }
 
 fn too_large_error(path: &Path, most: u64) -> Error {
-    Error::Content {
-        path: path.into(),
-        field: "size".into(),
-        expected: if most < 1 << 20 {
-            format!("at most {most} bytes")
-        } else {
-            format!("at most {} MiB", most >> 20)
-        },
-        found: "more".into(),
-        remedy: "this is no file of ours: name another one, or delete it".into(),
-    }
+    let most = if most < 1 << 20 { format!("{most} bytes") } else { format!("{} MiB", most >> 20) };
+    let remedy = "this is no file of ours: name another one, or delete it";
+    Error::invalid_content(path, "size", format!("at most {most}"), "more", remedy)
 }
 
 #[cfg(test)]

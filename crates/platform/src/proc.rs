@@ -252,12 +252,10 @@ impl Account {
         let text = std::str::from_utf8(&self.buffer[..length]).unwrap_or_default();
         let moved =
             if self.source == Source::Device { parse_device_bytes(text) } else { parse_network_bytes(text) };
-        moved.ok_or_else(|| Error::Content {
-            path: path.into(),
-            field: "bytes".into(),
-            expected: "counts of bytes".into(),
-            found: text.lines().next().unwrap_or_default().into(),
-            remedy: "this kernel writes it in another form".into(),
+        moved.ok_or_else(|| {
+            let (found, remedy) =
+                (text.lines().next().unwrap_or_default(), "this kernel writes it in another form");
+            Error::invalid_content(path, "bytes", "counts of bytes", found, remedy)
         })
     }
 

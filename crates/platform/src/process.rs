@@ -4,8 +4,8 @@
 //!
 //! * **CHILD**: a forked child runs one closure and ends by `_exit`: a panic of the closure is caught, so that
 //!   it never returns or unwinds into the parent's code, runs no exit handler and flushes no buffer. The
-//!   measuring process has one thread, so that no lock is held when the closure allocates. An alarm ends
-//!   it if the closure does not return.
+//!   measuring process has one thread, so that no lock is held when the closure allocates, and the C library's `fork` leaves
+//!   its allocator usable in the child. An alarm ends a witness if its closure does not return.
 //! * **NUMBERS-ONLY**: the call is given numbers, and a null pointer where it allows one.
 #![allow(unsafe_code)]
 
@@ -27,6 +27,7 @@ use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid, fork, getpid, getppid};
 use std::io;
 use std::os::unix::process::CommandExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
@@ -65,29 +66,39 @@ pub fn cpus_configured() -> usize {
     usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }).unwrap_or(1).max(1)
 }
 
-/// Runs `body` in a forked child and returns its pid; the caller must wait for it.
+/// Runs `body` in a forked child, which ends by the code that it returns, or by [`PANIC_CODE`] if it panics. The caller must
+/// wait for it.
+///
+/// # Errors
+/// The kernel refuses another process.
+pub(crate) fn fork_into(body: impl FnOnce() -> i32) -> nix::Result<Pid> {
+    // SAFETY: CHILD.
+    match unsafe { fork() }? {
+        ForkResult::Parent { child } => Ok(child),
+        ForkResult::Child => {
+            let code = catch_unwind(AssertUnwindSafe(body)).unwrap_or(PANIC_CODE);
+            // SAFETY: CHILD: `_exit` runs no destructor and no exit handler.
+            unsafe { libc::_exit(code) }
+        }
+    }
+}
+
+/// Runs `body` in a forked child that is watched and returns its pid; the caller must wait for it.
 ///
 /// # Errors
 /// The kernel refuses another process.
 pub fn fork_child(body: impl FnOnce()) -> Result<Pid> {
     let parent = getpid();
-    // SAFETY: CHILD.
-    match unsafe { fork() }.map_err(|e| Error::from_errno("fork of a witness", e))? {
-        ForkResult::Parent { child } => Ok(child),
-        ForkResult::Child => {
-            // SAFETY: NUMBERS-ONLY.
-            unsafe { libc::alarm(CHILD_LIMIT_SECONDS) };
-            // A child that waits to be traced by a dead parent would hold the pipes that it inherited for ever.
-            let has_parent = die_with(parent) != Err(Errno::ESRCH);
-            let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                if has_parent {
-                    body();
-                }
-            }));
-            // SAFETY: CHILD: `_exit` runs no destructor and no exit handler.
-            unsafe { libc::_exit(if ended.is_err() { PANIC_CODE } else { 0 }) }
+    let child = fork_into(|| {
+        // SAFETY: NUMBERS-ONLY.
+        unsafe { libc::alarm(CHILD_LIMIT_SECONDS) };
+        // A child that waits to be traced by a dead parent would hold the pipes that it inherited for ever.
+        if die_with(parent) != Err(Errno::ESRCH) {
+            body();
         }
-    }
+        0
+    });
+    child.map_err(|e| Error::from_errno("fork of a witness", e))
 }
 
 /// The first file of this name in the directories of PATH.
@@ -110,7 +121,9 @@ pub fn die_with_parent() -> Result<()> {
 /// The kernel refuses `prctl`; ESRCH if `parent` died before it was asked, of which it does not tell.
 pub fn die_with(parent: Pid) -> nix::Result<()> {
     let asked = set_pdeathsig(Signal::SIGKILL);
-    if has_lost_parent(parent) { Err(Errno::ESRCH) } else { asked }
+    // A parent outside of this process's namespace of PIDs has the number 0, and a sandbox may refuse to tell.
+    let now = getppid();
+    if now.as_raw() > 0 && now != parent { Err(Errno::ESRCH) } else { asked }
 }
 
 /// Longest wait for killed processes: one that gets no CPU beside real-time tasks does not end.
@@ -178,13 +191,6 @@ pub fn kill_and_reap(child: Pid) {
     if kill(child, Signal::SIGKILL).is_ok() || by_thread() {
         while waitpid(child, None) == Err(Errno::EINTR) {}
     }
-}
-
-/// Whether the parent of this process has died, which was `parent`. Not where a sandbox refuses to tell, or the parent is outside
-/// of this process's namespace of PIDs, where it has the number 0.
-fn has_lost_parent(parent: Pid) -> bool {
-    let now = getppid();
-    now.as_raw() > 0 && now != parent
 }
 
 /// When a process began, in clock ticks since boot; `None` if no process of this number runs. A zombie has ended.

@@ -55,7 +55,7 @@ impl Sighting {
 }
 
 /// A system call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Call {
     /// Its number.
     pub number: i64,
@@ -66,11 +66,6 @@ pub struct Call {
 }
 
 impl Call {
-    /// A call that has not returned yet.
-    fn from_entry(number: i64, argument: i64) -> Self {
-        Self { number, argument, answer: 0 }
-    }
-
     /// Whether the kernel refused it. The codes from 512 on are the kernel's own: the call is about to be restarted.
     /// `rt_sigreturn` has no answer: it restores what was interrupted.
     pub fn is_refused(self) -> bool {
@@ -85,12 +80,9 @@ pub struct Step {
     pub address: usize,
     /// Its bytes, and those behind it.
     pub code: [u8; 8],
-    /// The number of the system call, if it enters the kernel, …
-    call: i64,
-    /// … and its first argument.
-    argument: i64,
-    /// The answer of the system call, if the instruction before it entered the kernel.
-    answer: i64,
+    /// The registers of a system call: its number and argument, if it enters the kernel; its answer, if the instruction before
+    /// it did.
+    call: Call,
 }
 
 /// Runs `body` in a forked child, one instruction at a time. `None` if it takes more than `limit` instructions, or cannot be
@@ -105,11 +97,11 @@ pub fn step_through(body: impl FnOnce(), address: Option<usize>, limit: u64) -> 
         seen.instructions += 1;
         seen.visits += u64::from(address == Some(step.address));
         if let Some(call) = seen.entries.last_mut().filter(|_| entered) {
-            call.answer = step.answer;
+            call.answer = step.call.answer;
         }
         entered = super::arch::is_kernel_entry(i64::from_le_bytes(step.code));
         if entered {
-            seen.entries.push(Call::from_entry(step.call, step.argument));
+            seen.entries.push(Call { answer: 0, ..step.call });
         }
     })?;
     Ok(ended.then_some(seen))
@@ -172,8 +164,8 @@ impl Stepper {
     /// # Errors
     /// The kernel refuses the registers.
     pub fn next(&self) -> Result<Step> {
-        let At { instruction, call, argument, answer, .. } = read_registers(self.child.pid)?;
-        Ok(Step { address: instruction, code: self.code_at(instruction)?, call, argument, answer })
+        let (address, call) = read_registers(self.child.pid)?;
+        Ok(Step { address, code: self.code_at(address)?, call })
     }
 
     /// The bytes of an instruction. Where a program may be executed and not read, the kernel refuses to read its memory from
@@ -227,7 +219,7 @@ pub fn list_syscalls(body: impl FnOnce(), most: usize, counts: impl Fn(&Call) ->
                     (Some(true), Some(call)) => call.answer = at.answer,
                     (Some(_), _) => {}
                     (None, _) => {
-                        let call = Call::from_entry(at.number, at.argument);
+                        let call = Call { answer: 0, ..at };
                         inside = Some(counts(&call));
                         match inside {
                             Some(true) => seen.entries.push(call),
@@ -303,37 +295,24 @@ pub(crate) enum Stop {
     Signal(Signal),
 }
 
-/// Where a child has stopped at an instruction.
-struct At {
-    instruction: usize,
-    /// The register that holds a call number before the kernel is entered.
-    call: i64,
-    /// The register that holds the first argument before the kernel is entered.
-    argument: i64,
-    /// The register that holds the answer when the kernel is left.
-    answer: i64,
-}
-
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
-fn read_registers(_: Pid) -> Result<At> {
+fn read_registers(_: Pid) -> Result<(usize, Call)> {
     Err(Error::Missing(NO_STEPS.into()))
 }
 
+/// The address at which a child has stopped, and the registers of a system call: the number and the first argument before the
+/// kernel is entered, the answer when it is left.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
-fn read_registers(child: Pid) -> Result<At> {
+fn read_registers(child: Pid) -> Result<(usize, Call)> {
     let r = ptrace::getregs(child).map_err(|e| Error::from_errno("ptrace getregs", e))?;
     #[cfg(target_arch = "x86_64")]
-    let (instruction, call, argument, answer) = (r.rip, r.rax, r.rdi, r.rax);
+    let (address, number, argument, answer) = (r.rip, r.rax, r.rdi, r.rax);
     #[cfg(target_arch = "aarch64")]
-    let (instruction, call, argument, answer) = (r.pc, r.regs[8], r.regs[0], r.regs[0]);
+    let (address, number, argument, answer) = (r.pc, r.regs[8], r.regs[0], r.regs[0]);
     #[cfg(target_arch = "riscv64")]
-    let (instruction, call, argument, answer) = (r.pc, r.a7, r.a0, r.a0);
-    Ok(At {
-        instruction: instruction as usize,
-        call: call as i64,
-        argument: argument as i64,
-        answer: answer as i64,
-    })
+    let (address, number, argument, answer) = (r.pc, r.a7, r.a0, r.a0);
+    let call = Call { number: number as i64, argument: argument as i64, answer: answer as i64 };
+    Ok((address as usize, call))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@
 
 use crate::error::{Error, Result};
 use crate::limit;
-use crate::time::clock_gettime_ns;
+use crate::time::{clock_gettime_ns, to_timespec};
 use nix::errno::Errno;
 use std::marker::PhantomData;
 use std::mem::zeroed;
@@ -134,11 +134,7 @@ impl Board {
 
     /// Starts the timer, or stops it if `first` is zero.
     fn set_timer(&self, first: Duration, then: Duration) {
-        let spec = |d: Duration| libc::timespec {
-            tv_sec: d.as_secs() as libc::time_t,
-            tv_nsec: libc::c_long::from(d.subsec_nanos()),
-        };
-        let times = libc::itimerspec { it_value: spec(first), it_interval: spec(then) };
+        let times = libc::itimerspec { it_value: to_timespec(first), it_interval: to_timespec(then) };
         let timer = self.timer.load(Relaxed) as usize as libc::timer_t;
         // SAFETY: OWN-TIMER: the timer exists. With a valid timer and such times the call cannot fail.
         unsafe { libc::timer_settime(timer, 0, &raw const times, null_mut()) };

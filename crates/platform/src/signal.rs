@@ -84,7 +84,7 @@ pub fn watch_signals() -> Result<()> {
     for signal in
         WATCHED.into_iter().filter(|&signal| signal == Signal::SIGTERM || !is_ignored(signal as i32))
     {
-        install_handler(signal)?;
+        set_action(signal, SigHandler::Handler(handle_signal), SaFlags::SA_RESTART)?;
     }
     let set = SigSet::from_iter(WATCHED.into_iter().chain([Signal::SIGCHLD]));
     sigprocmask(SIG_UNBLOCK, Some(&set), None).map_err(|e| Error::from_errno("sigprocmask", e))
@@ -95,11 +95,11 @@ pub fn watch_signals() -> Result<()> {
 /// # Errors
 /// The kernel refuses `sigaction`.
 pub fn watch_cpu_limit() -> Result<()> {
-    install_handler(Signal::SIGXCPU)
+    set_action(Signal::SIGXCPU, SigHandler::Handler(handle_signal), SaFlags::SA_RESTART)
 }
 
-fn install_handler(signal: Signal) -> Result<()> {
-    let action = SigAction::new(SigHandler::Handler(handle_signal), SaFlags::SA_RESTART, SigSet::empty());
+fn set_action(signal: Signal, handler: SigHandler, flags: SaFlags) -> Result<()> {
+    let action = SigAction::new(handler, flags, SigSet::empty());
     // SAFETY: HANDLER.
     unsafe { sigaction(signal, &action) }.map_err(|e| Error::from_errno("sigaction", e))?;
     Ok(())
@@ -125,9 +125,7 @@ static IGNORED: OnceLock<[bool; 2]> = OnceLock::new();
 pub fn set_initial_dispositions() -> Result<()> {
     IGNORED.get_or_init(|| [libc::SIGCHLD, libc::SIGXFSZ].map(is_ignored));
     for (signal, handler) in [(Signal::SIGCHLD, SigHandler::SigDfl), (Signal::SIGXFSZ, SigHandler::SigIgn)] {
-        let action = SigAction::new(handler, SaFlags::empty(), SigSet::empty());
-        // SAFETY: HANDLER: no handler of ours runs.
-        unsafe { sigaction(signal, &action) }.map_err(|e| Error::from_errno("sigaction", e))?;
+        set_action(signal, handler, SaFlags::empty())?;
     }
     Ok(())
 }

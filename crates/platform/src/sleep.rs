@@ -9,6 +9,7 @@
 use crate::error::{Error, Result};
 use crate::futex;
 use crate::process::inheritance::set_scheduling_class;
+use crate::time::to_timespec;
 use nix::sys::epoll::{Epoll, EpollCreateFlags};
 use nix::sys::timerfd::{ClockId, TimerFd, TimerFlags};
 use std::fs::{File, OpenOptions};
@@ -27,13 +28,6 @@ pub trait Sleep {
     /// Whether it sleeps for whole milliseconds and ignores the deadline.
     fn is_coarse(&self) -> bool {
         false
-    }
-}
-
-fn to_timespec(time: Duration) -> libc::timespec {
-    libc::timespec {
-        tv_sec: time.as_secs() as libc::time_t,
-        tv_nsec: libc::c_long::from(time.subsec_nanos()),
     }
 }
 

@@ -21,6 +21,7 @@ use crate::ptrace::{self, Call};
 use nix::errno::Errno;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 /// Nanoseconds of `CLOCK_MONOTONIC_RAW`, which NTP does not slew.
 #[inline(always)]
@@ -35,6 +36,15 @@ pub fn clock_gettime_ns(clock: libc::clockid_t) -> u64 {
     // SAFETY: OWN-TIMESPEC. A clock id the kernel does not know leaves the zeros.
     unsafe { libc::clock_gettime(clock, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// A duration as the kernel takes it.
+#[inline(always)]
+pub(crate) fn to_timespec(time: Duration) -> libc::timespec {
+    libc::timespec {
+        tv_sec: time.as_secs() as libc::time_t,
+        tv_nsec: libc::c_long::from(time.subsec_nanos()),
+    }
 }
 
 /// Nanoseconds of a clock, by a system call.

@@ -77,7 +77,7 @@ fn relative_changes(old: &[f64], new: &[f64], resamples: usize, random: &mut Ran
 }
 
 /// Fills `resample` from `sample`, with replacement.
-fn draw_resample(sample: &[f64], resample: &mut [f64], random: &mut Random) {
+pub(super) fn draw_resample(sample: &[f64], resample: &mut [f64], random: &mut Random) {
     resample.iter_mut().for_each(|value| *value = sample[random.number_below(sample.len())]);
 }
 

@@ -1,5 +1,6 @@
 //! The smallest difference that a comparison could have found, without which "no difference" means little.
 
+use super::bootstrap::draw_resample;
 use super::order_statistic::nth_smallest;
 use super::signed_rank::{critical_rank, walsh_averages};
 use super::{Random, hodges_lehmann};
@@ -34,14 +35,13 @@ pub fn minimum_detectable_shift(differences: &[f64], pairs: usize) -> f64 {
     }
     let centre = hodges_lehmann(differences, 0.95).estimate;
     let mut random = Random::new(SEED);
-    let mut found_from: Vec<f64> = (0..TRIALS)
-        .map(|_| -lower_bound(&draw_with_replacement(differences, pairs, &mut random), rank) + centre)
-        .collect();
+    let mut drawn = vec![0.0; pairs];
+    let mut found_from = || {
+        draw_resample(differences, &mut drawn, &mut random);
+        centre - lower_bound(&drawn, rank)
+    };
+    let mut found_from: Vec<f64> = (0..TRIALS).map(|_| found_from()).collect();
     nth_smallest(&mut found_from, (POWER * TRIALS as f64) as usize).max(0.0)
-}
-
-fn draw_with_replacement(values: &[f64], count: usize, random: &mut Random) -> Vec<f64> {
-    (0..count).map(|_| values[random.number_below(values.len())]).collect()
 }
 
 fn lower_bound(differences: &[f64], rank: usize) -> f64 {

@@ -42,7 +42,9 @@ fn fit_weighted(points: &[(f64, f64)], weight: impl Fn(f64) -> f64) -> Option<Li
     let residual = |&(x, y): &(f64, f64)| y - intercept - slope * x;
     let variance = sum(&|x, y| residual(&(x, y)).powi(2)) / (points.len() as f64 - 2.0);
     let t = student_upper_quantile(0.025, points.len() - 2);
-    let range = range_of_y(points);
+    let (low, high) =
+        points.iter().fold((f64::MAX, f64::MIN), |(low, high), p| (low.min(p.1), high.max(p.1)));
+    let range = (high - low).max(f64::MIN_POSITIVE);
     Some(Line {
         slope: Interval::around(slope, t * (variance / sum_xx).sqrt()),
         intercept: Interval::around(
@@ -51,12 +53,6 @@ fn fit_weighted(points: &[(f64, f64)], weight: impl Fn(f64) -> f64) -> Option<Li
         ),
         worst_residual: points.iter().map(|p| residual(p).abs()).fold(0.0, f64::max) / range,
     })
-}
-
-fn range_of_y(points: &[(f64, f64)]) -> f64 {
-    let (low, high) =
-        points.iter().fold((f64::MAX, f64::MIN), |(low, high), p| (low.min(p.1), high.max(p.1)));
-    (high - low).max(f64::MIN_POSITIVE)
 }
 
 /// A law of growth in n.

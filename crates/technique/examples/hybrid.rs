@@ -12,7 +12,6 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use syscost::clock::Clock;
-use syscost_platform::testing::print_skipped;
 use syscost_technique::Interval;
 use syscost_technique::hybrid::{Interface, Observer, OneWay, Ring, TwoWay, encode_event};
 use syscost_technique::known::Known;
@@ -31,14 +30,14 @@ const PERIOD: Duration = Duration::from_micros(100);
 fn main() -> syscost_technique::Result<()> {
     let cpus = core_affinity::get_core_ids().unwrap_or_default();
     let [.., other, here] = cpus[..] else {
-        print_skipped("one CPU, and a hybrid monitor is a machine of its own");
+        println!("skipped: one CPU, and a hybrid monitor is a machine of its own");
         println!(
             "slide 69: two-way synchronisation causes monitor artifact; ours: nothing, for want of a second CPU"
         );
         return Ok(());
     };
     if !core_affinity::set_for_current(here) {
-        print_skipped("the program cannot be kept on one CPU");
+        println!("skipped: the program cannot be kept on one CPU");
         return Ok(());
     }
     let quick = std::env::args().any(|argument| argument == "--quick");

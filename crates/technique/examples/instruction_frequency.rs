@@ -16,7 +16,6 @@ use stack::{Instruction, execute};
 use std::hint::black_box;
 use syscost::clock::Clock;
 use syscost_platform::arch;
-use syscost_platform::testing::print_skipped;
 use syscost_statistic::{Random, median};
 use syscost_technique::Interval;
 use syscost_technique::hybrid::{Interface, Observer, OneWay, Ring, TwoWay, encode_event};
@@ -61,7 +60,7 @@ fn by_trapping(clock: &Clock) -> Done<Option<f64>> {
         let mut seen = None;
         let stepped = clock.time(|| seen = Some(count_instructions(run, TURNS)));
         let Some(Ok(Some(seen))) = seen else {
-            print_skipped(&format!("instructions cannot be stepped through here: {seen:?}\n"));
+            println!("skipped: instructions cannot be stepped through here: {seen:?}\n");
             return Ok(None);
         };
         let bare = clock.time(|| run(black_box(3 * TURNS)));
@@ -147,7 +146,7 @@ fn emulated(clock: &Clock, cpus: &[CoreId]) -> Done<(Counts, Counts)> {
     let ns = executed(clock, &code, |kind| counts[usize::from(kind)] += 1)?;
     row("in memory", ns, &counts, &truth);
     let [.., other, _] = cpus[..] else {
-        print_skipped("one CPU, and a hybrid monitor is a machine of its own\n");
+        println!("skipped: one CPU, and a hybrid monitor is a machine of its own\n");
         return Ok((counts, truth));
     };
     sent::<OneWay>(clock, "one flag", &code, &truth, other.id)?;

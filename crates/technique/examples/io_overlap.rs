@@ -9,7 +9,6 @@
 
 use std::process::ExitCode;
 use std::time::Duration;
-use syscost_platform::testing::print_skipped;
 use syscost_statistic::{Random, proportion_interval};
 use syscost_technique::io_overlap::{Finished, Load, Monitor, exact_overlap};
 use syscost_technique::known::Known;
@@ -126,7 +125,7 @@ fn main() -> ExitCode {
         if !error.is_machine_limitation() {
             return Err(error);
         }
-        print_skipped(&error.to_string());
+        println!("skipped: {error}");
         Ok(())
     });
     match live.and_then(|()| on_paper(Known::from_arguments(std::env::args()))) {

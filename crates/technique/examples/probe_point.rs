@@ -11,7 +11,6 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
-use syscost_platform::testing::print_skipped;
 use syscost_technique::Interval;
 use syscost_technique::known::Known;
 use syscost_technique::probe_point::ProbePoint;
@@ -31,7 +30,7 @@ fn main() -> Done<()> {
     let point = match ProbePoint::new(probe) {
         Ok(point) => point,
         Err(error) if error.is_machine_limitation() => {
-            print_skipped(&error.to_string());
+            println!("skipped: {error}");
             return Ok(());
         }
         Err(error) => return Err(error.into()),

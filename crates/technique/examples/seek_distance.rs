@@ -13,7 +13,6 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use syscost_platform::pattern_file::{self, PatternFile, Way};
-use syscost_platform::testing::print_skipped;
 use syscost_statistic::Random;
 use syscost_technique::Interval;
 use syscost_technique::known::Known;
@@ -37,7 +36,7 @@ fn main() -> Done<()> {
     if !std::env::args().any(|argument| argument == "--known") {
         match PatternFile::create_filled(&directory, BLOCK * BLOCKS, Way::Direct) {
             Ok(file) => on_a_device(&file)?,
-            Err(error) => print_skipped(&error.to_string()),
+            Err(error) => println!("skipped: {error}"),
         }
     }
     let [traced, slow, fast] = [

@@ -29,7 +29,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-use syscost_platform::cleanup::CleanupProcess;
+use syscost_platform::child::CleanupProcess;
 use syscost_platform::control_group::own_group::MemoryCgroup;
 use syscost_platform::error::{Error, Result};
 use syscost_platform::evictable::Evictable;
@@ -281,8 +281,8 @@ impl Pilot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use syscost_platform::testing::print_skipped;
     use std::time::Duration;
+    use syscost_platform::testing::print_skipped;
 
     #[test]
     fn a_real_group_goes_with_its_value() {

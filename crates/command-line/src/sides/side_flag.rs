@@ -76,7 +76,8 @@ pub struct Ready {
     a: Launch,
     b: Launch,
     binaries: [PathBuf; 2],
-    placement: Option<&'static str>,
+    /// How functions are placed anew for every pair, if they are.
+    pub(super) placement: Option<&'static str>,
     differences: Vec<String>,
     /// Directories that are removed at the end.
     _scratch: Vec<Scratch>,
@@ -186,11 +187,6 @@ impl Ready {
     /// Whether the sides run two binaries.
     pub fn are_two_builds(&self) -> bool {
         self.binaries[0] != self.binaries[1]
-    }
-
-    /// How functions are placed anew for every pair, if they are.
-    pub fn placement(&self) -> Option<&'static str> {
-        self.placement
     }
 
     /// What differs between the builds besides their sources, as sentences.

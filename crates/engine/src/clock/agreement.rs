@@ -4,7 +4,7 @@
 //! A preloaded library, a guest that was moved, or a broken clock source makes one of them run at another rate. The run cannot
 //! know which of them is right, so every time is in doubt by their difference.
 
-use super::calibration::{self, Edge, Pace, is_counter_fit, kernel_step_ns};
+use super::calibration::{self, Pace, PairedReading, is_counter_fit, kernel_step_ns};
 use crate::error::{Error, Result};
 use crate::platform::{arch, cpu, time};
 use std::time::Duration;
@@ -104,7 +104,7 @@ fn persistent_dispute(has_counter: bool) -> Option<Dispute> {
 fn observe_clocks(has_counter: bool, apart: Duration) -> Option<Dispute> {
     let base: fn() -> u64 = if has_counter { arch::start } else { time::monotonic_raw_ns };
     let begins_on = cpu::current_cpu();
-    let ends = || SOURCES.each_ref().map(|source| Edge::tightest(source.read, base));
+    let ends = || SOURCES.each_ref().map(|source| PairedReading::tightest_move(source.read, base));
     let first = ends();
     std::thread::sleep(apart);
     let last = ends();

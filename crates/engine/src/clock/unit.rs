@@ -10,6 +10,12 @@ pub struct Ticks(pub u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Nanoseconds(pub f64);
 
+impl From<u64> for Ticks {
+    fn from(ticks: u64) -> Self {
+        Self(ticks)
+    }
+}
+
 impl Add for Ticks {
     type Output = Self;
     #[inline]

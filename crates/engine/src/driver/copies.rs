@@ -82,9 +82,7 @@ impl Supervisor<'_> {
                 joined
             }
             // CPUs may go offline in the middle of a run.
-            Err(error) => {
-                ProcessRun { run: Default::default(), cases: Vec::new(), cut_short: Some(error.to_string()) }
-            }
+            Err(error) => ProcessRun { cut_short: Some(error.to_string()), ..ProcessRun::default() },
         }
     }
 

@@ -150,24 +150,21 @@ impl<'a> Drive<'a> {
         home: PathBuf,
         progress: &'a Progress,
     ) -> Self {
-        let (arguments, record, now) = (arguments.clone(), new_record(options), Instant::now());
-        let (unsaved, clock) = (Vec::new(), None);
         let mut drive = Self {
-            arguments,
+            arguments: arguments.clone(),
             options,
             home,
-            record,
+            record: new_record(options),
             progress,
-            unsaved,
+            unsaved: Vec::new(),
             time: TimeLimit::starting_now(None),
-            saved: now,
+            saved: Instant::now(),
             is_stored: false,
-            clock,
+            clock: None,
             earlier: EarlierRuns::default(),
             disputed: None,
             screen: None,
         };
-        // An exact count does not differ from run to run, and its interval says nothing of earlier code.
         if drive.is_saving() && !is_instruction_unit(&options.unit) {
             drive.earlier = EarlierRuns::load(&drive.record, &Store::at(&drive.home));
         }

@@ -7,11 +7,11 @@ use super::supervision::RUNNER_VARIABLE;
 use super::terminal::report_error;
 use super::{copies, criterion_files};
 use crate::environment::Inherited;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, errno_of};
 use crate::platform::bracket_steps::{count_steps, execute_mark};
 use crate::platform::cpu::cpu_class::choose_own_cpus;
 use crate::platform::process::inheritance;
-use crate::platform::{callgrind, limit, signal, time};
+use crate::platform::{callgrind, limit, signal, time, volume};
 use crate::record::baseline::{self, Complaint, Kind};
 use crate::record::quantity::{CALLGRIND, INSTRUCTIONS};
 use crate::record::store::Store;
@@ -97,14 +97,10 @@ pub(super) fn check_home(planned: &[Planned], arguments: &Arguments, home: &Path
 /// Ignores the error of a check that failed for lack of file descriptors; the run reports that lack later.
 fn ignore_descriptor_shortage(checked: Result<()>) -> Result<()> {
     // An error that another crate has wrapped has its number in its text only.
-    let is_short = |cause: &std::io::Error| {
-        let text = cause.to_string();
-        [Errno::EMFILE, Errno::ENFILE]
-            .iter()
-            .any(|errno| text.contains(&format!("(os error {})", *errno as i32)))
-    };
     match &checked {
-        Err(Error::File { cause, .. }) if is_short(cause) => Ok(()),
+        Err(Error::File { cause, .. }) if matches!(errno_of(cause), Some(Errno::EMFILE | Errno::ENFILE)) => {
+            Ok(())
+        }
         _ => checked,
     }
 }
@@ -112,7 +108,7 @@ fn ignore_descriptor_shortage(checked: Result<()>) -> Result<()> {
 /// Prepares the state that this process has inherited: signals, children, the rights to its own files, a warning
 /// before its CPU time is used up.
 fn prepare_inherited_state() -> Result<()> {
-    if Inherited::read_once().cpu_limit_seconds().is_some() {
+    if Inherited::read_once().cpu_time.is_some() {
         limit::lower_soft_cpu_limit();
         signal::watch_cpu_limit()?;
     }
@@ -125,8 +121,7 @@ fn prepare_inherited_state() -> Result<()> {
 pub(super) fn full_disk_sentence(home: &Path) -> Option<String> {
     const LEAST: u64 = 4 << 20;
     let existing = home.ancestors().find(|directory| directory.exists())?;
-    let disk = nix::sys::statvfs::statvfs(existing).ok()?;
-    let free = disk.blocks_available() as u64 * disk.fragment_size() as u64;
+    let free = volume::free_bytes(existing)?;
     (free < LEAST).then(|| {
         format!(
             "{}: {} KiB are free, less than a run may need: nothing more is saved, so that what is there stays whole",

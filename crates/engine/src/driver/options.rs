@@ -88,10 +88,7 @@ impl Options {
         Ok(Self {
             scale,
             unit: variable("SYSCOST_MEASURE")?.unwrap_or_else(|| NANOSECONDS.into()),
-            events: variable("SYSCOST_EVENTS")?
-                .map(|names| parse_events(&names))
-                .transpose()?
-                .unwrap_or_default(),
+            events: parse_events(&variable("SYSCOST_EVENTS")?.unwrap_or_default())?,
             predictions: given("SYSCOST_PREDICTIONS").map(PathBuf::from),
             against: variable("SYSCOST_AGAINST")?,
             directory: given(DIRECTORY_VARIABLE).map(PathBuf::from),
@@ -100,12 +97,12 @@ impl Options {
             peer_token_file: given(PEER_TOKEN_VARIABLE).map(PathBuf::from),
             seconds: seconds("SYSCOST_TIME")?,
             case_seconds: seconds(CASE_TIME_VARIABLE)?,
-            operations: variable(OPERATIONS_VARIABLE)?
-                .map(|text| parse_count(OPERATIONS_VARIABLE, &text, 1))
-                .transpose()?,
-            replications: variable(REPLICATIONS_VARIABLE)?
-                .map(|text| parse_count(REPLICATIONS_VARIABLE, &text, FEWEST_REPLICATIONS))
-                .transpose()?,
+            operations: parse_count(OPERATIONS_VARIABLE, variable(OPERATIONS_VARIABLE)?, 1)?,
+            replications: parse_count(
+                REPLICATIONS_VARIABLE,
+                variable(REPLICATIONS_VARIABLE)?,
+                FEWEST_REPLICATIONS,
+            )?,
             strict: given("SYSCOST_STRICT").is_some_and(|value| value != "0"),
             wants_a_number: false,
             copies: 1,
@@ -162,17 +159,18 @@ fn parse_time_limit(variable: &str, text: &str) -> Result<f64> {
     number.ok_or_else(|| Error::Usage(format!("{variable} is {text:?}: expected seconds, from 0 to 86400")))
 }
 
-/// A whole number.
+/// A whole number, if there is a text.
 ///
 /// # Errors
 /// It is none, or less than `least`.
 fn parse_count<N: std::str::FromStr + PartialOrd + std::fmt::Display>(
     variable: &str,
-    text: &str,
+    text: Option<String>,
     least: N,
-) -> Result<N> {
+) -> Result<Option<N>> {
+    let Some(text) = text else { return Ok(None) };
     let number = text.parse().ok().filter(|number| *number >= least);
-    number.ok_or_else(|| {
+    number.map(Some).ok_or_else(|| {
         Error::Usage(format!("{variable} is {text:?}: expected a whole number, {least} or more"))
     })
 }
@@ -285,9 +283,13 @@ mod tests {
 
     #[test]
     fn a_count_is_a_whole_number_and_not_too_small() {
-        assert_eq!(parse_count("SYSCOST_OPERATIONS", "10000", 1u64).expect("a count"), 10_000);
+        assert_eq!(
+            parse_count("SYSCOST_OPERATIONS", Some("10000".into()), 1u64).expect("a count"),
+            Some(10_000)
+        );
         for bad in ["0", "9", "-10", "1e4", "many"] {
-            let sentence = parse_count("SYSCOST_REPLICATIONS", bad, 10u32).expect_err(bad).to_string();
+            let sentence =
+                parse_count("SYSCOST_REPLICATIONS", Some(bad.into()), 10u32).expect_err(bad).to_string();
             assert!(sentence.contains(&format!("SYSCOST_REPLICATIONS is {bad:?}")), "{sentence}");
             assert!(sentence.contains("10 or more"), "{sentence}");
         }

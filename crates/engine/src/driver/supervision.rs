@@ -42,6 +42,7 @@ const WRITING: Duration = Duration::from_secs(5);
 const ENDING: Duration = Duration::from_secs(60);
 
 /// The results of one measuring process.
+#[derive(Default)]
 pub(super) struct ProcessRun {
     /// The group as the process described it: clock, CPU and notes, without cases.
     pub(super) run: GroupRun,
@@ -176,8 +177,7 @@ fn read_oom_kills() -> Option<u64> {
 
 /// The messages received so far.
 struct Received<'a> {
-    run: GroupRun,
-    cases: Vec<CaseExecution>,
+    results: ProcessRun,
     current: Option<String>,
     ended: bool,
     broken: Option<String>,
@@ -200,8 +200,7 @@ impl<'a> Received<'a> {
         copy: Option<&'a CopyStart<'a>>,
     ) -> Self {
         Self {
-            run: GroupRun::default(),
-            cases: Vec::new(),
+            results: ProcessRun::default(),
             current: None,
             ended: false,
             broken: None,
@@ -270,17 +269,17 @@ impl<'a> Received<'a> {
 
     fn apply_process_message(&mut self, message: Message) {
         match message {
-            Message::Ready(run) => self.run = run,
+            Message::Ready(run) => self.results.run = run,
             Message::Begin(id) => {
                 self.supervisor.progress.begin(&id);
                 self.current = Some(id);
             }
             Message::Done(case) => self.record_case_end(*case),
-            Message::Note(note) => self.run.notes.push(note),
+            Message::Note(note) => self.results.run.notes.push(note),
             Message::Broken(reason) => self.broken = Some(reason),
             Message::Refused(reason) => self.refused = Some(reason),
             Message::End(clock) => {
-                self.run.clock = clock;
+                self.results.run.clock = clock;
                 self.ended = true;
             }
         }
@@ -291,7 +290,7 @@ impl<'a> Received<'a> {
         let Supervisor { progress, time, .. } = self.supervisor;
         if let Ok(measured) = &mut case.end {
             // Every case carries the same network path; the record keeps it once per group.
-            self.run.wire = measured.wire.take().or(self.run.wire.take());
+            self.results.run.wire = measured.wire.take().or(self.results.run.wire.take());
             let at = time.began.elapsed().as_secs_f64();
             measured.executions.iter_mut().for_each(|execution| execution.at = at);
         }
@@ -299,22 +298,21 @@ impl<'a> Received<'a> {
         if self.copy.is_none() {
             self.supervisor.print_verdict(&case);
         }
-        self.cases.push(case);
-    }
-
-    fn into_process_run(self) -> ProcessRun {
-        ProcessRun { run: self.run, cases: self.cases, cut_short: None }
+        self.results.cases.push(case);
     }
 
     /// The received messages, with an explanation if the process ended early. A signal to the driver is no failure.
     fn explain_end(mut self, status: ExitStatus, patient: bool) -> ProcessRun {
         let is_whole = || self.first_missing_case().is_none() || self.supervisor.time.is_over();
         if self.ended && status.success() && is_whole() {
-            return self.into_process_run();
+            return self.results;
         }
         if signal::pending().is_some() {
-            self.run.notes.push("interrupted: the remaining cases were not measured, or not again".into());
-            return self.into_process_run();
+            self.results
+                .run
+                .notes
+                .push("interrupted: the remaining cases were not measured, or not again".into());
+            return self.results;
         }
         if let Some(sentence) =
             limit::cpu_limit_message(status.signal(), process::children_cpu_time() - self.cpu_time)
@@ -346,16 +344,16 @@ impl<'a> Received<'a> {
         match self.current.take().or_else(|| self.first_missing_case()) {
             Some(id) => {
                 let end = Err(kind(sentence.clone()));
-                self.cases.push(CaseExecution { id, title: String::new(), seconds: 0.0, end });
+                self.results.cases.push(CaseExecution { id, title: String::new(), seconds: 0.0, end });
             }
-            None => self.run.notes.push(sentence.clone()),
+            None => self.results.run.notes.push(sentence.clone()),
         }
-        ProcessRun { cut_short: Some(sentence), ..self.into_process_run() }
+        ProcessRun { cut_short: Some(sentence), ..self.results }
     }
 
     fn first_missing_case(&self) -> Option<String> {
         let Task::Measure(cases) = self.task else { return None };
-        let is_missing = |id: &str| !self.cases.iter().any(|case| case.id == id);
+        let is_missing = |id: &str| !self.results.cases.iter().any(|case| case.id == id);
         cases.iter().find(|wanted| is_missing(&wanted.id)).map(|wanted| wanted.id.clone())
     }
 }

@@ -11,11 +11,13 @@ use crate::platform::{inert, output};
 use crate::render::summary::{ANSWER_LINES, format_seconds};
 use crate::render::table::Layout;
 use crate::trial::CaseEnd;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::cell::Cell;
 use std::fmt::Display;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
+use terminal_size::terminal_size;
 
 /// The first error of writing to the standard output, such as a full disk. A closed pipe does not count as an
 /// error.
@@ -49,12 +51,6 @@ pub fn end_process(exit: Exit) -> ! {
     std::process::exit(exit.code().into())
 }
 
-/// Erases this many lines above the cursor of the terminal.
-pub(super) fn erase_lines_above(lines: usize) {
-    // A failure shows when the next text is printed.
-    let _ = write!(std::io::stdout(), "{}", erasing_text(lines));
-}
-
 /// Goes up and erases each line (ECMA-48, CUU and EL). Terminals keep what ED erases from the top of the screen in their history,
 /// where an unfinished table would stand above the final one.
 fn erasing_text(lines: usize) -> String {
@@ -75,7 +71,7 @@ pub fn layout() -> Layout {
         std::env::var_os("NO_COLOR").is_some() || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     let color = terminal && !plain;
     let asked = || std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    let width = if terminal { width() } else { asked() };
+    let width = if terminal { terminal_size().map(|(width, _)| width.0) } else { asked() };
     Layout { width: width.filter(|&columns| columns > 0), color, ascii: terminal && !is_utf8_locale() }
 }
 
@@ -87,13 +83,14 @@ fn is_utf8_locale() -> bool {
     locale.is_none_or(|locale| locale.to_lowercase().replace('-', "").contains("utf8"))
 }
 
-/// Lines of the terminal; `None` if it does not tell.
-pub(super) fn height() -> Option<usize> {
-    terminal_size::terminal_size().map(|(_, height)| height.0.into())
-}
-
-fn width() -> Option<u16> {
-    terminal_size::terminal_size().map(|(width, _)| width.0)
+/// A bar over this number of steps on a terminal, nothing in a pipe.
+pub fn progress_bar(steps: usize, template: &str) -> ProgressBar {
+    let bar = ProgressBar::new(steps as u64);
+    // If a later indicatif refuses the template, its own style remains.
+    match ProgressStyle::with_template(template) {
+        Ok(style) => bar.with_style(style.progress_chars("━━─")),
+        Err(_) => bar,
+    }
 }
 
 // The progress report of a run. On a terminal it is one line, written anew: the case, the progress and the time left. Elsewhere
@@ -103,7 +100,7 @@ fn width() -> Option<u16> {
 pub(super) struct Progress {
     /// Executions that have ended.
     done: Cell<u64>,
-    bar: indicatif::ProgressBar,
+    bar: ProgressBar,
     began: Instant,
     /// When the limit of the run is over, from `began` on.
     limit: Cell<Option<Duration>>,
@@ -143,7 +140,7 @@ pub(super) enum Telling {
 impl Progress {
     /// Whether the answers of an unfinished run can be shown and replaced: on a terminal that has room for them.
     pub(super) fn has_room_for_screen(&self) -> bool {
-        self.live && height().is_some_and(|lines| lines > ANSWER_LINES)
+        self.live && terminal_size().is_some_and(|(_, height)| usize::from(height.0) > ANSWER_LINES)
     }
 
     /// Prints the progress of a group's first round as a line, where the output is a log and not a terminal.
@@ -156,22 +153,13 @@ impl Progress {
 
     /// Takes the answers so far away: the final ones follow, or newer ones.
     fn erase_screen(&self) {
-        erase_lines_above(self.shown.take());
+        let _ = write!(std::io::stdout(), "{}", erasing_text(self.shown.take()));
     }
-}
 
-impl Progress {
     pub(super) fn over(cases: usize, telling: Telling) -> Self {
-        let bar = match telling {
-            Telling::Nothing => indicatif::ProgressBar::hidden(),
-            _ => indicatif::ProgressBar::new(cases as u64),
-        };
-        let style = indicatif::ProgressStyle::with_template(
-            "{prefix}{percent:>3} % {bar:20} {pos}/{len} · {wide_msg}",
-        );
-        // If a later indicatif refuses the template, its own style remains.
-        if let Ok(style) = style {
-            bar.set_style(style.progress_chars("━━─"));
+        let bar = progress_bar(cases, "{prefix}{percent:>3} % {bar:20} {pos}/{len} · {wide_msg}");
+        if telling == Telling::Nothing {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
         }
         let (lines, live) = choose_output(telling);
         let (began, limit) = (Instant::now(), Cell::new(None));

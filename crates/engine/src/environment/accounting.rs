@@ -28,8 +28,11 @@ impl Accounting {
         let hz = shown
             .as_ref()
             .and_then(|text| text.lines().find_map(|line| line.strip_prefix("CONFIG_HZ=")?.parse().ok()));
+        // `/proc/pressure/irq` exists only where interrupts are accounted for by themselves. On a kernel without any pressure
+        // files its absence means nothing.
+        let has_irq_pressure = || files.has("/proc/pressure/cpu").then(|| files.has("/proc/pressure/irq"));
         Self {
-            interrupts_apart: set("CONFIG_IRQ_TIME_ACCOUNTING").or_else(|| has_irq_pressure_file(files)),
+            interrupts_apart: set("CONFIG_IRQ_TIME_ACCOUNTING").or_else(has_irq_pressure),
             by_tick: set("CONFIG_VIRT_CPU_ACCOUNTING_NATIVE").map(|native| !native && tickless.is_none()),
             tickless,
             hz,
@@ -74,12 +77,6 @@ impl Accounting {
         });
         [interrupts, tick].into_iter().map(str::to_owned).chain(tickless).collect()
     }
-}
-
-/// `/proc/pressure/irq` exists only where interrupts are accounted for by themselves. On a kernel without any pressure
-/// files its absence means nothing.
-fn has_irq_pressure_file(files: &KernelFiles) -> Option<bool> {
-    files.has("/proc/pressure/cpu").then(|| files.has("/proc/pressure/irq"))
 }
 
 /// The kernel's own copy of its configuration, which is compressed.

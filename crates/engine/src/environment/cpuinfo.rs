@@ -9,7 +9,8 @@ use std::fmt::{Display, Formatter};
 /// Fills in the identity of the CPUs. If the CPUs of a machine differ, each field lists all values. The model is
 /// the marketing name, or the implementer and part number where the architecture has no such name.
 pub fn fill_cpu_identity(found: &mut Fingerprint, cpuinfo: &str) {
-    let first = |keys: &[&str]| keys.iter().find_map(|key| distinct_values(cpuinfo, key));
+    let values = |key: &str| join_distinct(fields(cpuinfo, key).filter(|v| !v.is_empty()).map(String::from));
+    let first = |keys: &[&str]| keys.iter().find_map(|key| values(key));
     let vendor = first(&["vendor_id", "CPU implementer", "mvendorid"]);
     let model = first(&["model", "CPU part", "marchid"]);
     // `cpu` is POWER, `uarch` is RISC-V. ARM has numbers only.
@@ -20,10 +21,6 @@ pub fn fill_cpu_identity(found: &mut Fingerprint, cpuinfo: &str) {
     found.cpu_stepping = first(&["stepping", "CPU revision", "mimpid"]);
     found.microcode = first(&["microcode"]);
     (found.cpu_vendor, found.cpu_model_number) = (vendor, model);
-}
-
-fn distinct_values(cpuinfo: &str, key: &str) -> Option<String> {
-    join_distinct(fields(cpuinfo, key).filter(|v| !v.is_empty()).map(String::from))
 }
 
 /// Whether the first CPU has a feature (`flags` on x86, `Features` on ARM); `None` when neither is listed.

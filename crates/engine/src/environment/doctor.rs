@@ -8,6 +8,7 @@ mod machine_finding;
 
 use super::Fingerprint;
 use crate::platform::kernel_files::KernelFiles;
+use machine_finding::{CHECKS, Check};
 use serde::Serialize;
 use std::path::Path;
 
@@ -22,22 +23,6 @@ pub struct Finding {
     pub remedy: String,
 }
 
-impl Finding {
-    fn new(fact: impl Into<String>, why: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { fact: fact.into(), why: why.into(), remedy: remedy.into() }
-    }
-}
-
-/// The finding, if `is_found`.
-fn finding_if(
-    is_found: bool,
-    fact: impl Into<String>,
-    why: impl Into<String>,
-    remedy: impl Into<String>,
-) -> Option<Finding> {
-    is_found.then(|| Finding::new(fact, why, remedy))
-}
-
 /// The machine that the checks examine.
 struct Patient<'a> {
     files: &'a KernelFiles,
@@ -46,11 +31,6 @@ struct Patient<'a> {
 }
 
 impl Patient<'_> {
-    /// How many CPUs are online; one where the kernel does not tell.
-    fn online_cpu_count(&self) -> f64 {
-        self.fingerprint.cpu_count.unwrap_or(1).max(1) as f64
-    }
-
     fn is_x86(&self) -> bool {
         matches!(self.fingerprint.architecture.as_deref(), Some("x86_64" | "x86" | "i686"))
     }
@@ -60,40 +40,15 @@ impl Patient<'_> {
     }
 }
 
-type Check = fn(&Patient) -> Option<Finding>;
-
-/// All checks: first those of the binary, then by how much the finding disturbs.
-const CHECKS: &[Check] = &[
-    machine_finding::is_unoptimized,
-    machine_finding::has_debug_assertions,
-    machine_finding::other_work_runs,
-    machine_finding::hypervisor_is_present,
-    machine_finding::time_was_stolen,
-    machine_finding::cpu_quota_is_set,
-    machine_finding::io_limit_is_set,
-    machine_finding::process_is_traced,
-    machine_finding::governor_is_not_performance,
-    machine_finding::turbo_is_on,
-    machine_finding::battery_discharges,
-    machine_finding::cpus_are_of_several_classes,
-    machine_finding::smt_is_active,
-    machine_finding::one_cpu_is_allowed,
-    machine_finding::clock_source_is_slow,
-    machine_finding::tsc_is_not_constant,
-    machine_finding::mitigations_are_off,
-    machine_finding::perf_is_forbidden,
-    machine_finding::core_counters_are_missing,
-    machine_finding::huge_pages_are_always,
-    machine_finding::little_memory_is_available,
-    machine_finding::swap_is_in_use,
-    machine_finding::memory_locking_is_limited,
-    machine_finding::scratch_has_no_disk,
-];
-
 /// Everything that would disturb a measurement on this machine, the worst first.
 pub fn examine(files: &KernelFiles, fingerprint: &Fingerprint, scratch: &Path) -> Vec<Finding> {
     let patient = Patient { files, fingerprint, scratch };
-    CHECKS.iter().filter_map(|check| check(&patient)).collect()
+    let class = fingerprint.cpu_class.as_deref().unwrap_or_default();
+    let finding = |check: &Check| {
+        let (why, remedy) = (check.why.replace("{class}", class), check.remedy.into());
+        (check.fact)(&patient).map(|fact| Finding { fact, why, remedy })
+    };
+    CHECKS.iter().filter_map(finding).collect()
 }
 
 #[cfg(test)]

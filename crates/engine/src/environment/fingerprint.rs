@@ -7,8 +7,7 @@ mod field_table;
 mod hardware;
 mod surroundings;
 
-pub use field_table::Difference;
-pub use field_table::{Series, Weight};
+pub use field_table::{Difference, Series, Weight};
 pub use hardware::Hardware;
 pub use surroundings::Surroundings;
 
@@ -284,18 +283,13 @@ const NAMING_PREFIXES: [&str; 5] = ["rd.", "systemd.", "iscsi", "luks", "cloud-"
 /// program and not for the kernel.
 fn hide_naming_values(line: &str) -> String {
     let words = line.split_whitespace().take_while(|&word| word != "--");
-    words.map(hide_naming_value).collect::<Vec<_>>().join(" ")
-}
-
-fn hide_naming_value(word: &str) -> String {
-    match word.split_once('=') {
-        Some((key, _)) if is_naming_parameter(key) => format!("{key}=…"),
+    let is_naming =
+        |key: &str| NAMING.contains(&key) || NAMING_PREFIXES.iter().any(|prefix| key.starts_with(prefix));
+    let hide = |word: &str| match word.split_once('=') {
+        Some((key, _)) if is_naming(key) => format!("{key}=…"),
         _ => word.to_owned(),
-    }
-}
-
-fn is_naming_parameter(key: &str) -> bool {
-    NAMING.contains(&key) || NAMING_PREFIXES.iter().any(|prefix| key.starts_with(prefix))
+    };
+    words.map(hide).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

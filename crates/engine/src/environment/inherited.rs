@@ -30,7 +30,7 @@ pub struct Inherited {
     memory_policy: i32,
     disk_priority: (i32, i32),
     /// Seconds of CPU time that each process may use.
-    cpu_time: Option<u64>,
+    pub(crate) cpu_time: Option<u64>,
     variables: Vec<(String, String)>,
 }
 
@@ -56,11 +56,6 @@ impl Inherited {
                 .filter(|(name, value)| is_libc_variable(name) && !value.is_empty())
                 .collect(),
         }
-    }
-
-    /// Seconds of CPU time that each process may use; `None` without a limit.
-    pub fn cpu_limit_seconds(&self) -> Option<u64> {
-        self.cpu_time
     }
 
     /// A sentence for each inherited setting that differs from the default and may change a number.

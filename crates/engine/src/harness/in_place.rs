@@ -47,7 +47,7 @@ impl InPlace {
     /// # Errors
     /// How the process ends at once: it has another task, which is done, or cannot do its own, which was reported.
     pub fn start(name: &'static str) -> std::result::Result<Self, Exit> {
-        let group = Group::new(name, "", collected_cases);
+        let group = Group::new(name, "", || lock_offers().iter().map(Offer::to_case).collect());
         let role = Role::start(&group).unwrap_or_else(|error| Err(failed_exit(&error)))?;
         Ok(Self { group, role })
     }
@@ -159,10 +159,6 @@ impl Offer {
 
 fn lock_offers() -> MutexGuard<'static, Vec<Offer>> {
     OFFERS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn collected_cases() -> Vec<Case> {
-    lock_offers().iter().map(Offer::to_case).collect()
 }
 
 /// Measures what was offered, as Criterion's command line asks. Its filter may leave out the name of the bench target, and need

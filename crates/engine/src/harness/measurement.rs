@@ -127,23 +127,10 @@ impl Measurement for EventCount {
     }
 }
 
-/// What the harness needs beyond Criterion's trait.
-pub(super) trait Counted: Measurement + 'static {
-    /// A count that the trial took, as a value.
-    fn value_from_count(counted: u64) -> Self::Value;
-}
+/// What the harness needs beyond Criterion's trait: a count that the trial took, as a value.
+pub(super) trait Counted: Measurement<Value: From<u64>> + 'static {}
 
-impl Counted for CycleTime {
-    fn value_from_count(counted: u64) -> Ticks {
-        Ticks(counted)
-    }
-}
-
-impl Counted for EventCount {
-    fn value_from_count(counted: u64) -> u64 {
-        counted
-    }
-}
+impl<M: Measurement<Value: From<u64>> + 'static> Counted for M {}
 
 /// Shows values in their unit, and times in ticks too. Throughput is a rate, so its interval is in ascending order.
 struct Shown {

@@ -380,7 +380,7 @@ impl Process<'_> {
         group.sampling_mode(SamplingMode::Flat);
         group.bench_function(criterion_name(&case.name), |b| {
             b.iter_custom(|n| match subject.run(n, self.bench.clock) {
-                Ok(ticks) => M::value_from_count(ticks.0.max(1)),
+                Ok(ticks) => ticks.0.max(1).into(),
                 Err(error) => std::panic::resume_unwind(Box::new(CaseEnd::from(error))),
             });
         });

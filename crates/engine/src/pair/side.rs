@@ -9,8 +9,8 @@ use crate::exit::Exit;
 use crate::json_line::{self, Lines, NoMessage};
 use crate::platform::process::{self, inheritance};
 use crate::platform::{arch, cpu, output};
+use crate::record::EventRate;
 use crate::record::quantity::INSTRUCTIONS;
-use crate::record::{EventRate, Measured};
 use crate::trial::{self, Bench, CaseEnd, Trial, TurnSampler, scratch};
 use std::cell::RefCell;
 use std::fs::File;
@@ -59,10 +59,6 @@ impl Driver {
         let sent = json_line::send(&self.responses, response);
         sent.map_err(|cause| Error::Kernel { call: "write to the driver of a pair".into(), cause })
     }
-}
-
-fn no_case(prepare: &Prepare) -> CaseEnd {
-    CaseEnd::Skipped(format!("this build has no case {}", prepare.case))
 }
 
 fn send_end(ended: std::result::Result<(), CaseEnd>, driver: &mut Driver) -> Result<()> {
@@ -146,7 +142,10 @@ impl Side {
     pub(crate) fn end(&mut self) -> Exit {
         let sent = match (&self.request, self.ended.take()) {
             (_, Some(ended)) => ended,
-            (Some(Request::Prepare(prepare)), None) => send_end(Err(no_case(prepare)), &mut self.driver),
+            (Some(Request::Prepare(Prepare { case, .. })), None) => {
+                let end = CaseEnd::Skipped(format!("this build has no case {case}"));
+                send_end(Err(end), &mut self.driver)
+            }
             (Some(Request::Cases), None) => {
                 self.driver.send_response(&Response::Cases(std::mem::take(&mut self.ids)))
             }
@@ -180,17 +179,15 @@ fn run_case_by_turns(
         scale: prepare.scale,
         cpus: Cpus::from_allowed(Some(cpu), allowed),
     };
-    let bench = Bench {
-        place: &place,
-        clock: &clock,
-        pinned: Some(cpu).filter(|_| !is_free),
-        lent,
-        other_copies: None,
-    };
+    let pinned = Some(cpu).filter(|_| !is_free);
+    let bench = Bench { place: &place, clock: &clock, pinned, lent, other_copies: None };
     if prepare.instructions {
         let measured = trial::measure_instructions(&case, bench, !prepare.prove, None)?;
-        let ready = Ready { version: group.version_text(), cpu, notes, ..ready_to_compare(measured) };
-        return Ok(driver.send_response(&Response::Ready(ready))?);
+        let counted = EventRate { name: INSTRUCTIONS.into(), rate: Some(measured.median), remark: None };
+        let counts = measured.events.into_iter().chain([counted]).collect();
+        let (version, evidence) = (group.version_text(), measured.evidence);
+        let ready = Response::Ready(Ready { version, cpu, notes, evidence, counts, ..Ready::default() });
+        return Ok(driver.send_response(&ready)?);
     }
     // Before the set-up, which may make children.
     let sampler = prepare.sampled.then(|| TurnSampler::open(bench.pinned, clock.core_hz())).transpose()?;
@@ -243,13 +240,6 @@ fn serve_turns(trial: &mut Trial<'_>, driver: &mut Driver) -> std::result::Resul
         };
         driver.send_response(&response)?;
     }
-}
-
-/// The answer of a side that has counted instructions.
-fn ready_to_compare(measured: Measured) -> Ready {
-    let counted = EventRate { name: INSTRUCTIONS.into(), rate: Some(measured.median), remark: None };
-    let counts = measured.events.into_iter().chain([counted]).collect();
-    Ready { evidence: measured.evidence, counts, ..Ready::default() }
 }
 
 /// Pins the process to the CPU that the driver names or, where a wrapper forbids it, to the last allowed one, and

@@ -115,17 +115,12 @@ fn merge_records(old: Vec<Record>, new: &Record) -> Vec<Record> {
         let groups = old.groups.into_iter().map(|group| without_cases(group, &replaced)).collect();
         Record { groups, ..old }
     });
-    let fresh = Record { groups: new.groups.iter().map(keep_measured).collect(), ..new.clone() };
+    let mut fresh = new.clone();
+    fresh.groups.iter_mut().for_each(|group| group.cases.retain(|case| case.measured().is_some()));
     let mut records: Vec<_> = kept.chain([fresh]).collect();
     records.iter_mut().for_each(|record| record.groups.retain(|group| !group.cases.is_empty()));
     records.retain(|record| !record.groups.is_empty());
     records
-}
-
-fn keep_measured(group: &GroupRun) -> GroupRun {
-    let mut group = group.clone();
-    group.cases.retain(|case| case.measured().is_some());
-    group
 }
 
 /// The group less these cases, and less its lines if one of the cases was a point of them.

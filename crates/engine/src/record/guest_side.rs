@@ -40,13 +40,7 @@ impl ClockKind {
 
 impl std::fmt::Display for ClockKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Host => "host",
-            Self::Icount => "icount",
-            Self::Kvm => "kvm",
-            Self::Tcg => "tcg",
-            Self::Uml => "uml",
-        })
+        self.serialize(f)
     }
 }
 

@@ -171,12 +171,7 @@ const ROOMY: usize = 120;
 type Step = (Column, Option<Column>);
 
 /// The columns that a narrow terminal does not show.
-const NARROW: [Step; 4] = [
-    (Column::Evidence, Some(Column::Claims)),
-    (Column::Hardware, None),
-    (Column::Software, None),
-    (Column::Typical, None),
-];
+const NARROW: [Column; 4] = [Column::Evidence, Column::Hardware, Column::Software, Column::Typical];
 
 /// The columns that are dropped next, in this order, until the table fits. The prediction goes before its parts, whose
 /// sum it is; the operation and its median stay.
@@ -201,7 +196,8 @@ fn fit_to_width(sheet: &Sheet<'_>, limit: Option<u16>) -> Shape {
     let mut shape =
         Shape { columns: Column::all_for_sheet(sheet), hidden: Vec::new(), longest: usize::MAX, width: 0 };
     if limit < ROOMY {
-        NARROW.into_iter().for_each(|step| shape.apply_step(step));
+        let narrow = STEPS.into_iter().filter(|(column, _)| NARROW.contains(column));
+        narrow.for_each(|step| shape.apply_step(step));
     }
     for step in STEPS {
         if table_width(sheet, &shape) > limit {

@@ -14,7 +14,7 @@ use crate::statistic::{mean, median, standard_deviation};
 /// ones) are those of the two quietest executions, at a core that runs at `core_hz` if that is known; the evidence is that of
 /// the first, which proved the case.
 pub fn pool_executions(parts: &[Measured], core_hz: Option<f64>) -> Option<Measured> {
-    let first = parts.first()?;
+    let (first, several) = (parts.first()?, parts.len() > 1);
     let quiet = quiet_of_executions(parts, core_hz);
     let wanted = quiet.and_then(|quiet| quiet.core_hz);
     let converted: Vec<Measured> = parts.iter().map(|part| convert_to_frequency(part, wanted)).collect();
@@ -24,18 +24,14 @@ pub fn pool_executions(parts: &[Measured], core_hz: Option<f64>) -> Option<Measu
     let values = parts.iter().flat_map(sample_costs).collect::<Vec<_>>();
     let scale = parts.iter().map(unit_per_count).find(|scale| *scale > 0.0).unwrap_or(1.0);
     Some(Measured {
-        median: if parts.len() > 1 { pooled_median(parts, &values) } else { first.median },
+        median: if several { pooled_median(parts, &values) } else { first.median },
         ticks: quiet.map_or(first.ticks, |quiet| quiet.figure.estimate / scale),
         quiet,
         executions,
         iterations: parts.iter().flat_map(|part| part.iterations.iter().copied()).collect(),
         counted: parts.iter().flat_map(|part| part.counted.iter().copied()).collect(),
         core_mhz: joined_core_mhz(parts),
-        standard_deviation: if parts.len() > 1 {
-            standard_deviation(&values)
-        } else {
-            first.standard_deviation
-        },
+        standard_deviation: if several { standard_deviation(&values) } else { first.standard_deviation },
         slope: two(|part| part.slope),
         intercept: two(|part| part.intercept),
         control: merge_known_intervals(lowest.control, second.control),

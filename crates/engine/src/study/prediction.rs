@@ -102,13 +102,7 @@ fn nanoseconds(value: &Value) -> Option<f64> {
 }
 
 fn content_error(path: &Path, field: String, expected: &str, found: &Value) -> Error {
-    Error::Content {
-        path: path.into(),
-        field,
-        expected: expected.into(),
-        found: format!("{} {found}", found.type_str()),
-        remedy: REMEDY.into(),
-    }
+    Error::invalid_content(path, field, expected, format!("{} {found}", found.type_str()), REMEDY)
 }
 
 fn syntax_error(path: &Path, text: &str, error: &toml::de::Error) -> Error {
@@ -116,13 +110,9 @@ fn syntax_error(path: &Path, text: &str, error: &toml::de::Error) -> Error {
     let before = text.get(..offset).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-    Error::Content {
-        path: path.into(),
-        field: format!("line {line}, column {column}"),
-        expected: "TOML".into(),
-        found: error.message().replace('\n', ", "),
-        remedy: format!("{REMEDY}; an id stands in quotes, because it contains `/`"),
-    }
+    let (field, found) = (format!("line {line}, column {column}"), error.message().replace('\n', ", "));
+    let remedy = format!("{REMEDY}; an id stands in quotes, because it contains `/`");
+    Error::invalid_content(path, field, "TOML", found, remedy)
 }
 
 #[cfg(test)]

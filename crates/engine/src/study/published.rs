@@ -160,12 +160,9 @@ fn reference_values(name: &str, reference: Reference) -> Published {
 
 /// What a file that is compiled in holds.
 pub fn parse_compiled_in<T: DeserializeOwned>(name: &str, text: &str, expected: &str) -> Result<T> {
-    toml::from_str(text).map_err(|error| Error::Content {
-        path: format!("fixtures/published/{name}.toml").into(),
-        field: "compiled in".into(),
-        expected: expected.into(),
-        found: error.message().into(),
-        remedy: "mend the file and build again".into(),
+    toml::from_str(text).map_err(|error| {
+        let (path, remedy) = (format!("fixtures/published/{name}.toml"), "mend the file and build again");
+        Error::invalid_content(path, "compiled in", expected, error.message(), remedy)
     })
 }
 

@@ -1,4 +1,5 @@
-//! AArch64: the virtual counter, hot loops, and in [`entry`] the entry into the kernel.
+//! AArch64: the virtual counter, hot loops, and the entry into the kernel: once, and in loops that begin a line of the
+//! instruction cache.
 //!
 //! # Invariants
 //!
@@ -7,12 +8,12 @@
 //! * **RING**: each word that is loaded holds the address of another such word, and none of them changes meanwhile.
 //! * **OWN-CODE**: cache maintenance walks over bytes that are borrowed for as long, and changes none.
 //! * **LINE**: a borrowed cache line is put out of the caches; none of its bytes changes.
+//! * **ENTRY**: a kernel entry is given a call number and arguments whose effect on memory the caller
+//!   answers for. All registers but `x0`, the answer, and `x8`, the number, come back as they were: a call that the
+//!   kernel restarts by itself after a stop (`restart_syscall`) has another number.
 #![allow(unsafe_code)]
 
-mod entry;
-
-use super::Unfit;
-pub use entry::*;
+use super::{Answers, Unfit};
 use std::arch::asm;
 
 /// The name of the counter in a record.
@@ -60,52 +61,6 @@ pub fn unfit() -> Option<Unfit> {
     None
 }
 
-/// `n` turns of `subs; b.ne`.
-#[inline(never)]
-pub fn register_loop(n: u64) {
-    if n == 0 {
-        return;
-    }
-    // SAFETY: PURE.
-    unsafe {
-        asm!(".p2align 5", "2:", "subs {n}, {n}, #1", "b.ne 2b", n = inout(reg) n => _, options(nomem, nostack));
-    }
-}
-
-/// `n` turns of the loop of an unoptimised build: the counter lives in memory.
-#[inline(never)]
-pub fn memory_loop(n: u64) {
-    let mut counter = 0u64;
-    if n == 0 {
-        return;
-    }
-    // SAFETY: OWN-WORD: `counter` is a local of this function.
-    unsafe {
-        asm!(".p2align 5", "2:", "ldr {t}, [{at}]", "add {t}, {t}, #1", "str {t}, [{at}]", "ldr {t}, [{at}]",
-            "cmp {t}, {n}", "b.lo 2b", at = in(reg) &raw mut counter, n = in(reg) n, t = out(reg) _,
-            options(nostack));
-    }
-    std::hint::black_box(counter);
-}
-
-/// `n` turns of eight instructions of known kinds: a load, an addition, a store, an addition of vectors, a constant and
-/// the system call `getpid`, a decrement and a jump. The sum of the additions.
-#[inline(never)]
-pub fn mixed_loop(n: u64) -> u64 {
-    let mut word = 0u64;
-    if n == 0 {
-        return word;
-    }
-    // SAFETY: OWN-WORD: `word` is a local of this function. The call has no arguments and writes no memory.
-    unsafe {
-        asm!("2:", "ldr {t}, [{at}]", "add {t}, {t}, #1", "str {t}, [{at}]", "add {v:v}.4s, {v:v}.4s, {v:v}.4s",
-            "mov x8, #{call}", "svc #0", "subs {n}, {n}, #1", "b.ne 2b", at = in(reg) &raw mut word,
-            n = inout(reg) n => _, t = out(reg) _, v = out(vreg) _, call = const libc::SYS_getpid, out("x0") _,
-            out("x8") _, options(nostack));
-    }
-    word
-}
-
 /// Executes an instruction `$n` times: blocks of 64 in a row, and the rest one by one. In a block `$groups` of `$group`, in which it
 /// stands several times, may take its place. The loop's own counter runs beside a chain and is hidden by it.
 macro_rules! in_blocks {
@@ -120,16 +75,30 @@ macro_rules! in_blocks {
 }
 pub(crate) use in_blocks;
 
-/// `n` additions, each waiting for the one before: one core cycle each.
-#[inline(never)]
-pub fn add_chain(n: u64) -> u64 {
-    let mut sum = 1u64;
-    let step = std::hint::black_box(3u64);
-    // SAFETY: PURE.
-    unsafe {
-        in_blocks!(n, "add {sum}, {sum}, {step}", sum = inout(reg) sum, step = in(reg) step, options(nomem, nostack));
-    }
-    sum
+chain_functions! {
+    turn "subs {n}, {n}, #1", "b.ne 2b";
+    add "add {sum}, {sum}, {step}";
+    multiply "mul {p}, {p}, {factor}";
+    load "ldr {at}, [{at}]";
+    memory ["ldr {t}, [{at}]", "add {t}, {t}, #1", "str {t}, [{at}]", "ldr {t}, [{at}]", "cmp {t}, {n}", "b.lo 2b"]
+        [t = out(reg) _,];
+    mixed ["ldr {t}, [{at}]", "add {t}, {t}, #1", "str {t}, [{at}]", "add {v:v}.4s, {v:v}.4s, {v:v}.4s", "mov x8, #{call}",
+        "svc #0"] [v = out(vreg) _, call = const libc::SYS_getpid, out("x0") _, out("x8") _,]
+}
+
+entry_functions! {
+    "svc #0"; number, a, answer;
+    none [inlateout("x8") number => _, lateout("x0") answer];
+    first [inlateout("x8") number => _, inlateout("x0") a => answer];
+    rest "x1", "x2", "x3", "x4", "x5"; lost []
+}
+entry_loops! {
+    "svc #0", lost [], "mov x8, ", "mov x0, ", ["x8", "x0", "x1", "x2", "x3", "x4", "x5"], [reg "mov x0, {0}"; "x0"];
+    low "cmp x0, {low}", "csel {low}, x0, {low}, lt";
+    high "cmp x0, {high}", "csel {high}, x0, {high}, gt";
+    next "cmp x0, {next_low}", "csel {next_low}, x0, {next_low}, lt";
+    answer;
+    turn "subs {n}, {n}, #1", "b.ne 2b"
 }
 
 /// User space may put a line out of the caches.
@@ -139,33 +108,6 @@ pub const CAN_EVICT: bool = true;
 pub fn evict(line: &[u8]) {
     // SAFETY: LINE.
     unsafe { asm!("dc civac, {at}", "dsb sy", at = in(reg) line.as_ptr(), options(nostack)) };
-}
-
-/// `n` multiplications, each waiting for the one before: three or more core cycles each.
-#[inline(never)]
-pub fn multiply_chain(n: u64) -> u64 {
-    let mut product = 1u64;
-    let factor = std::hint::black_box(3u64);
-    // SAFETY: PURE.
-    unsafe {
-        in_blocks!(n, "mul {p}, {p}, {factor}", p = inout(reg) product, factor = in(reg) factor, options(nomem, nostack));
-    }
-    product
-}
-
-/// `steps` loads, each from the address that the one before it has loaded, with neither index nor offset. Returns
-/// the last address.
-///
-/// # Safety
-/// RING: from `from` on, for as many words as there are steps.
-#[inline(never)]
-pub unsafe fn chase(from: *const u8, steps: u64) -> *const u8 {
-    let mut at = from;
-    // SAFETY: RING, promised by the caller.
-    unsafe {
-        in_blocks!(steps, "ldr {at}, [{at}]", at = inout(reg) at, options(readonly, nostack));
-    }
-    at
 }
 
 /// Whether the word at an instruction pointer begins with the instruction that enters the kernel:

@@ -1,79 +1,153 @@
-//! The entry into the kernel where the first argument's register is that of the answer, and the number has another.
+//! The entry into the kernel: once, and in loops that begin a line of the instruction cache and fit into it.
+//!
+//! The place of a loop decides what the *kernel* costs: on Zen 4 (with safe returns and retpolines) everything that the kernel did
+//! took 30 to 50 % longer where the branch back lay in another line than the entry before it, or ended its line; in which processes
+//! depended on the page that each had drawn.
 //!
 //! # Invariants
 //!
-//! * **ENTRY**: as in the file of the architecture that uses them.
+//! * **ENTRY**, **PURE**: as in the file of the architecture that uses them.
 
-/// Defines `syscall0` to `syscall6`: the instruction that enters, the register of the number, and those of the arguments.
+/// Defines `syscall0` to `syscall6`: the instruction that enters; names for the number, the first argument and the answer; the
+/// operands of these without and with the argument; the registers of the other arguments; and what is lost.
 macro_rules! entry_functions {
-    ($enter:literal, $number:tt, [$a:tt, $b:tt, $c:tt, $d:tt, $e:tt, $f:tt]) => {
-        /// Enters the kernel with no argument.
-        ///
-        /// # Safety
-        /// ENTRY: the call must not write to memory or end the process in a way that the caller does not expect.
+    (@call $(#[$text:meta])* $name:ident($($parameter:ident: $type:ty),*), [$($unpack:tt)*], $answer:ident,
+     $enter:literal, [$($operand:tt)*] [$($register:tt $value:ident),*] [$($lost:tt),*]) => {
+        $(#[$text])*
         #[inline(always)]
-        pub unsafe fn syscall0(number: i64) -> i64 {
-            let answer;
-            // SAFETY: ENTRY, promised by the caller.
-            unsafe { asm!($enter, inlateout($number) number => _, lateout($a) answer, options(nostack)) };
-            answer
-        }
-
-        /// Enters the kernel with one argument.
-        ///
-        /// # Safety
-        /// ENTRY: see [`syscall0`]; the argument must be what that call expects.
-        #[inline(always)]
-        pub unsafe fn syscall1(number: i64, a: usize) -> i64 {
-            let answer;
-            // SAFETY: ENTRY, promised by the caller.
-            unsafe { asm!($enter, inlateout($number) number => _, inlateout($a) a => answer, options(nostack)) };
-            answer
-        }
-
-        /// Enters the kernel with two arguments.
-        ///
-        /// # Safety
-        /// ENTRY: see [`syscall1`].
-        #[inline(always)]
-        pub unsafe fn syscall2(number: i64, a: usize, b: usize) -> i64 {
-            let answer;
+        pub unsafe fn $name($($parameter: $type),*) -> i64 {
+            let $answer;
+            $($unpack)*
             // SAFETY: ENTRY, promised by the caller.
             unsafe {
-                asm!($enter, inlateout($number) number => _, inlateout($a) a => answer, in($b) b, options(nostack))
-            };
-            answer
-        }
-
-        /// Enters the kernel with four arguments (calls that take three ignore the last).
-        ///
-        /// # Safety
-        /// ENTRY: see [`syscall1`].
-        #[inline(always)]
-        pub unsafe fn syscall4(number: i64, a: usize, b: usize, c: usize, d: usize) -> i64 {
-            let answer;
-            // SAFETY: ENTRY, promised by the caller.
-            unsafe {
-                asm!($enter, inlateout($number) number => _, inlateout($a) a => answer, in($b) b, in($c) c, in($d) d,
-                    options(nostack));
+                asm!($enter, $($operand)*, $(in($register) $value,)* $(out($lost) _,)* options(nostack));
             }
-            answer
+            $answer
         }
+    };
+    ($enter:literal; $number:ident, $a:ident, $answer:ident; none $none:tt; first $first:tt;
+     rest $b:tt, $c:tt, $d:tt, $e:tt, $f:tt; lost $lost:tt) => {
+        entry_functions! { @call
+            /// Enters the kernel with no argument.
+            ///
+            /// # Safety
+            /// ENTRY: the call must not write to memory or end the process in a way that the caller does not expect.
+            syscall0($number: i64), [], $answer, $enter, $none [] $lost
+        }
+        entry_functions! { @call
+            /// Enters the kernel with one argument.
+            ///
+            /// # Safety
+            /// ENTRY: see [`syscall0`]; the argument must be what that call expects.
+            syscall1($number: i64, $a: usize), [], $answer, $enter, $first [] $lost
+        }
+        entry_functions! { @call
+            /// Enters the kernel with two arguments.
+            ///
+            /// # Safety
+            /// ENTRY: see [`syscall1`].
+            syscall2($number: i64, $a: usize, b: usize), [], $answer, $enter, $first [$b b] $lost
+        }
+        entry_functions! { @call
+            /// Enters the kernel with four arguments (calls that take three ignore the last).
+            ///
+            /// # Safety
+            /// ENTRY: see [`syscall1`].
+            syscall4($number: i64, $a: usize, b: usize, c: usize, d: usize), [], $answer, $enter, $first [$b b, $c c, $d d] $lost
+        }
+        entry_functions! { @call
+            /// Enters the kernel with six arguments, the most that it takes.
+            ///
+            /// # Safety
+            /// ENTRY: see [`syscall1`].
+            syscall6($number: i64, arguments: [usize; 6]), [let [$a, b, c, d, e, f] = arguments;], $answer, $enter,
+            $first [$b b, $c c, $d d, $e e, $f f] $lost
+        }
+    };
+}
 
-        /// Enters the kernel with six arguments, the most that it takes.
-        ///
-        /// # Safety
-        /// ENTRY: see [`syscall1`].
-        #[inline(always)]
-        pub unsafe fn syscall6(number: i64, arguments: [usize; 6]) -> i64 {
-            let answer;
+/// Defines the loops of entries: the instruction that enters, and the registers that it loses; the registers of the number and the
+/// arguments; the instructions that set the number and the first argument; those that keep the lowest and the highest answer, make
+/// an answer the first argument, and end a turn. Between `[` and `]` stand, for loops with the same arguments in each turn, how
+/// the first one is given, what sets it again, and what is lost.
+macro_rules! entry_loops {
+    (@loop $(#[$text:meta])* [$($danger:tt)?] fn $name:ident, $enter:literal, $number:literal,
+     [$n:tt, $a:tt, $b:tt, $c:tt, $d:tt, $e:tt, $f:tt], [$same:tt $($again:literal)?; $($lost:tt),*], $($turn:literal),*) => {
+        $(#[$text])*
+        #[inline(never)]
+        pub $($danger)? fn $name(number: i64, arguments: [usize; 6], n: u64) -> Answers {
+            let Answers { mut lowest, mut highest } = Answers::default();
             let [a, b, c, d, e, f] = arguments;
-            // SAFETY: ENTRY, promised by the caller.
-            unsafe {
-                asm!($enter, inlateout($number) number => _, inlateout($a) a => answer, in($b) b, in($c) c, in($d) d,
-                    in($e) e, in($f) f, options(nostack));
+            if n > 0 {
+                // SAFETY: ENTRY, promised by the caller; without an entry PURE.
+                unsafe {
+                    asm!(".p2align 6", "2:", concat!($number, "{number}"), $($again,)? $enter, $($turn,)*
+                        in($same) a, low = inout(reg) lowest, high = inout(reg) highest, n = inout(reg) n => _,
+                        number = in(reg) number, out($n) _, in($b) b, in($c) c, in($d) d, in($e) e, in($f) f,
+                        $(out($lost) _,)* options(nostack));
+                }
             }
-            answer
+            Answers { lowest, highest }
+        }
+    };
+    ($enter:literal, lost [$($lost:tt),*], $number:literal, $first:literal, [$n:tt, $a:tt, $b:tt, $c:tt, $d:tt, $e:tt, $f:tt],
+     $same:tt; low $($low:literal),*; high $($high:literal),*; next $($next:literal),*; answer $($answer:literal)?;
+     turn $($turn:literal),*) => {
+        entry_loops! { @loop
+            /// Enters the kernel `n` times with the same number and arguments.
+            ///
+            /// # Safety
+            /// ENTRY: see [`syscall1`], every time.
+            [unsafe] fn repeat_syscall, $enter, $number, [$n, $a, $b, $c, $d, $e, $f], $same, $($low,)* $($high,)* $($turn),*
+        }
+        entry_loops! { @loop
+            /// The loop of [`repeat_syscall`] without the entry.
+            [] fn repeat_no_syscall, "", $number, [$n, $a, $b, $c, $d, $e, $f], $same, $($low,)* $($high,)* $($turn),*
+        }
+
+        /// Enters the kernel twice in each of `n` turns, with a number and a first argument for each entry and two more that
+        /// both share. Returns the lowest answer of each.
+        ///
+        /// # Safety
+        /// ENTRY: see [`syscall1`], every time.
+        #[inline(never)]
+        pub unsafe fn repeat_two_syscalls(calls: [(i64, usize); 2], shared: [usize; 2], n: u64) -> [i64; 2] {
+            let [mut low, mut next_low] = [i64::MAX; 2];
+            let [(number, first), (next_number, next_first)] = calls;
+            if n > 0 {
+                // SAFETY: ENTRY, promised by the caller.
+                unsafe {
+                    asm!(".p2align 6", "2:", concat!($number, "{number}"), concat!($first, "{first}"), $enter, $($low,)*
+                        concat!($number, "{next_number}"), concat!($first, "{next_first}"), $enter, $($next,)* $($turn,)*
+                        number = in(reg) number, first = in(reg) first, next_number = in(reg) next_number,
+                        next_first = in(reg) next_first, low = inout(reg) low, next_low = inout(reg) next_low,
+                        n = inout(reg) n => _, out($n) _, out($a) _, in($b) shared[0], in($c) shared[1],
+                        $(out($lost) _,)* options(nostack));
+                }
+            }
+            [low, next_low]
+        }
+
+        /// Enters the kernel twice in each of `n` turns: with this number and up to four arguments, and with the next number and
+        /// the answer. Returns the lowest answer of each.
+        ///
+        /// # Safety
+        /// ENTRY: see [`syscall1`], every time.
+        #[inline(never)]
+        pub unsafe fn repeat_syscall_on_answer(number: i64, arguments: [usize; 4], next: i64, n: u64) -> [i64; 2] {
+            let [mut low, mut next_low] = [i64::MAX; 2];
+            let [a, b, c, d] = arguments;
+            if n > 0 {
+                // SAFETY: ENTRY, promised by the caller.
+                unsafe {
+                    asm!(".p2align 6", "2:", concat!($number, "{number}"), concat!($first, "{a}"), $enter, $($low,)*
+                        $($answer,)? concat!($number, "{next}"), $enter, $($next,)* $($turn,)* number = in(reg) number,
+                        next = in(reg) next, a = in(reg) a, low = inout(reg) low, next_low = inout(reg) next_low,
+                        n = inout(reg) n => _, out($n) _, out($a) _, in($b) b, in($c) c, in($d) d,
+                        $(out($lost) _,)* options(nostack));
+                }
+            }
+            [low, next_low]
         }
     };
 }

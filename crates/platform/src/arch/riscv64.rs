@@ -1,4 +1,5 @@
-//! RISC-V of 64 bits: the time counter, hot loops, and in [`entry`] the entry into the kernel.
+//! RISC-V of 64 bits: the time counter, hot loops, and the entry into the kernel: once, and in loops that begin a line of the
+//! instruction cache.
 //!
 //! # Invariants
 //!
@@ -6,12 +7,12 @@
 //! * **OWN-WORD**: the assembly writes one word to which the function holds the only reference.
 //! * **RING**: each word that is loaded holds the address of another such word, and none of them changes meanwhile.
 //! * **OWN-CODE**: the kernel is asked to forget stale copies of bytes that are borrowed for as long, and changes none.
+//! * **ENTRY**: a kernel entry is given a call number and arguments whose effect on memory the caller
+//!   answers for. All registers but `a0`, the answer, and `a7`, the number, come back as they were: a call that the
+//!   kernel restarts by itself after a stop (`restart_syscall`) has another number.
 #![allow(unsafe_code)]
 
-mod entry;
-
-use super::Unfit;
-pub use entry::*;
+use super::{Answers, Unfit};
 use std::arch::asm;
 
 /// The name of the counter in a record.
@@ -59,50 +60,6 @@ pub fn unfit() -> Option<Unfit> {
     None
 }
 
-/// `n` turns of `addi; bnez`.
-#[inline(never)]
-pub fn register_loop(n: u64) {
-    if n == 0 {
-        return;
-    }
-    // SAFETY: PURE.
-    unsafe {
-        asm!(".p2align 5", "2:", "addi {n}, {n}, -1", "bnez {n}, 2b", n = inout(reg) n => _, options(nomem, nostack))
-    };
-}
-
-/// `n` turns of the loop of an unoptimised build: the counter lives in memory.
-#[inline(never)]
-pub fn memory_loop(n: u64) {
-    let mut counter = 0u64;
-    if n == 0 {
-        return;
-    }
-    // SAFETY: OWN-WORD: `counter` is a local of this function.
-    unsafe {
-        asm!(".p2align 5", "2:", "ld {t}, 0({at})", "addi {t}, {t}, 1", "sd {t}, 0({at})", "ld {t}, 0({at})",
-            "bltu {t}, {n}, 2b", at = in(reg) &raw mut counter, n = in(reg) n, t = out(reg) _, options(nostack));
-    }
-    std::hint::black_box(counter);
-}
-
-/// `n` turns of eight instructions of known kinds: a load, an addition, a store, an addition of floating-point numbers, a constant
-/// and the system call `getpid`, a decrement and a jump. The sum of the additions.
-#[inline(never)]
-pub fn mixed_loop(n: u64) -> u64 {
-    let mut word = 0u64;
-    if n == 0 {
-        return word;
-    }
-    // SAFETY: OWN-WORD: `word` is a local of this function. The call has no arguments and writes no memory.
-    unsafe {
-        asm!("2:", "ld {t}, 0({at})", "addi {t}, {t}, 1", "sd {t}, 0({at})", "fadd.d {v}, {v}, {v}", "li a7, {call}",
-            "ecall", "addi {n}, {n}, -1", "bnez {n}, 2b", at = in(reg) &raw mut word, n = inout(reg) n => _,
-            t = out(reg) _, v = out(freg) _, call = const libc::SYS_getpid, out("a0") _, out("a7") _, options(nostack));
-    }
-    word
-}
-
 /// Executes an instruction `$n` times: blocks of 64 in a row, and the rest one by one. In a block `$groups` of `$group`, in which it
 /// stands several times, may take its place. The loop's own counter runs beside a chain and is hidden by it.
 macro_rules! in_blocks {
@@ -116,43 +73,30 @@ macro_rules! in_blocks {
     };
 }
 
-/// `n` additions, each waiting for the one before: one core cycle each.
-#[inline(never)]
-pub fn add_chain(n: u64) -> u64 {
-    let mut sum = 1u64;
-    let step = std::hint::black_box(3u64);
-    // SAFETY: PURE.
-    unsafe {
-        in_blocks!(n, "add {sum}, {sum}, {step}", sum = inout(reg) sum, step = in(reg) step, options(nomem, nostack));
-    }
-    sum
+chain_functions! {
+    turn "addi {n}, {n}, -1", "bnez {n}, 2b";
+    add "add {sum}, {sum}, {step}";
+    multiply "mul {p}, {p}, {factor}";
+    load "ld {at}, 0({at})";
+    memory ["ld {t}, 0({at})", "addi {t}, {t}, 1", "sd {t}, 0({at})", "ld {t}, 0({at})", "bltu {t}, {n}, 2b"]
+        [t = out(reg) _,];
+    mixed ["ld {t}, 0({at})", "addi {t}, {t}, 1", "sd {t}, 0({at})", "fadd.d {v}, {v}, {v}", "li a7, {call}", "ecall"]
+        [v = out(freg) _, call = const libc::SYS_getpid, out("a0") _, out("a7") _,]
 }
 
-/// `n` multiplications, each waiting for the one before: three or more core cycles each.
-#[inline(never)]
-pub fn multiply_chain(n: u64) -> u64 {
-    let mut product = 1u64;
-    let factor = std::hint::black_box(3u64);
-    // SAFETY: PURE.
-    unsafe {
-        in_blocks!(n, "mul {p}, {p}, {factor}", p = inout(reg) product, factor = in(reg) factor, options(nomem, nostack));
-    }
-    product
+entry_functions! {
+    "ecall"; number, a, answer;
+    none [inlateout("a7") number => _, lateout("a0") answer];
+    first [inlateout("a7") number => _, inlateout("a0") a => answer];
+    rest "a1", "a2", "a3", "a4", "a5"; lost []
 }
-
-/// `steps` loads, each from the address that the one before it has loaded, with neither index nor offset. Returns
-/// the last address.
-///
-/// # Safety
-/// RING: from `from` on, for as many words as there are steps.
-#[inline(never)]
-pub unsafe fn chase(from: *const u8, steps: u64) -> *const u8 {
-    let mut at = from;
-    // SAFETY: RING, promised by the caller.
-    unsafe {
-        in_blocks!(steps, "ld {at}, 0({at})", at = inout(reg) at, options(readonly, nostack));
-    }
-    at
+entry_loops! {
+    "ecall", lost [], "mv a7, ", "mv a0, ", ["a7", "a0", "a1", "a2", "a3", "a4", "a5"], [reg "mv a0, {0}"; "a0"];
+    low "bge a0, {low}, 3f", "mv {low}, a0", "3:";
+    high "bge {high}, a0, 4f", "mv {high}, a0", "4:";
+    next "bge a0, {next_low}, 4f", "mv {next_low}, a0", "4:";
+    answer;
+    turn "addi {n}, {n}, -1", "bnez {n}, 2b"
 }
 
 /// User space may not put a line out of the caches: Linux enables no `cbo.flush` for it (Zicbom).

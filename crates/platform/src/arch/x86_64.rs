@@ -1,17 +1,18 @@
-//! x86-64: the time-stamp counter, hot loops, and in [`entry`] the entry into the kernel.
+//! x86-64: the time-stamp counter, hot loops, and the entry into the kernel: once, and in loops that begin a line of the
+//! instruction cache.
 //!
 //! # Invariants
 //!
+//! * **ENTRY**: a kernel entry is given a call number and arguments whose effect on memory the caller
+//!   answers for; `rcx` and `r11` are declared lost, as the `syscall` instruction loses them, and `rax` is the answer.
+//!   All others come back as they were.
 //! * **PURE**: the assembly touches only the registers it declares (and the flags), no memory, no stack.
 //! * **OWN-WORD**: the assembly writes one word to which the function holds the only reference.
 //! * **RING**: each word that is loaded holds the address of another such word, and none of them changes meanwhile.
 //! * **LINE**: a borrowed cache line is put out of the caches; none of its bytes changes.
 #![allow(unsafe_code)]
 
-mod entry;
-
-use super::Unfit;
-pub use entry::*;
+use super::{Answers, Unfit};
 use std::arch::asm;
 use std::arch::x86_64::{__cpuid, __cpuid_count};
 
@@ -168,50 +169,6 @@ pub fn unfit() -> Option<Unfit> {
     if invariant { (!has_rdtscp()).then_some(Unfit::NoRdtscp) } else { Some(Unfit::NotConstant) }
 }
 
-/// `n` turns of `dec; jnz`. Aligned, so that the loop's place in the binary does not decide its speed.
-#[inline(never)]
-pub fn register_loop(n: u64) {
-    if n == 0 {
-        return;
-    }
-    // SAFETY: PURE.
-    unsafe { asm!(".p2align 5", "2:", "dec {n}", "jnz 2b", n = inout(reg) n => _, options(nomem, nostack)) };
-}
-
-/// `n` turns of the loop that a C compiler writes for `for (i = 0; i < n; i++);` without
-/// optimisation: the counter lives in memory, one read-modify-write and one comparison a turn.
-#[inline(never)]
-pub fn memory_loop(n: u64) {
-    let mut counter = 0u64;
-    if n == 0 {
-        return;
-    }
-    // SAFETY: OWN-WORD: `counter` is a local of this function.
-    unsafe {
-        asm!(".p2align 5", "2:", "add qword ptr [{at}], 1", "cmp qword ptr [{at}], {n}", "jb 2b",
-            at = in(reg) &raw mut counter, n = in(reg) n, options(nostack));
-    }
-    std::hint::black_box(counter);
-}
-
-/// `n` turns of eight instructions of known kinds: a load, an addition, a store, an addition of vectors, a constant and
-/// the system call `getpid`, a decrement and a jump. The sum of the additions.
-#[inline(never)]
-pub fn mixed_loop(n: u64) -> u64 {
-    let mut word = 0u64;
-    if n == 0 {
-        return word;
-    }
-    // SAFETY: OWN-WORD: `word` is a local of this function. The call has no arguments and writes no memory.
-    unsafe {
-        asm!("2:", "mov {t}, [{at}]", "add {t}, 1", "mov [{at}], {t}", "paddd {v}, {v}", "mov eax, {call}",
-            "syscall", "dec {n}", "jnz 2b", at = in(reg) &raw mut word, n = inout(reg) n => _, t = out(reg) _,
-            v = out(xmm_reg) _, call = const libc::SYS_getpid, out("rax") _, out("rcx") _, out("r11") _,
-            options(nostack));
-    }
-    word
-}
-
 /// Executes an instruction `$n` times: blocks of 64 in a row, and the rest one by one. In a block `$groups` of `$group`, in which it
 /// stands several times, may take its place. The loop's own counter runs beside a chain and is hidden by it.
 macro_rules! in_blocks {
@@ -226,45 +183,30 @@ macro_rules! in_blocks {
 }
 pub(crate) use in_blocks;
 
-/// `n` additions of two registers, each waiting for the one before: one core cycle each. Not an addition
-/// of a constant, which newer cores fold while renaming registers and which would read as 17 GHz.
-#[inline(never)]
-pub fn add_chain(n: u64) -> u64 {
-    let mut sum = 1u64;
-    let step = std::hint::black_box(3u64);
-    // SAFETY: PURE. The loop's own counter runs beside the chain and is hidden by it.
-    unsafe {
-        in_blocks!(n, "add {sum}, {step}", sum = inout(reg) sum, step = in(reg) step, options(nomem, nostack));
-    }
-    sum
+chain_functions! {
+    turn "dec {n}", "jnz 2b";
+    add "add {sum}, {step}";
+    multiply "imul {p}, {factor}";
+    load "mov {at}, [{at}]";
+    memory ["add qword ptr [{at}], 1", "cmp qword ptr [{at}], {n}", "jb 2b"] [];
+    mixed ["mov {t}, [{at}]", "add {t}, 1", "mov [{at}], {t}", "paddd {v}, {v}", "mov eax, {call}", "syscall"]
+        [v = out(xmm_reg) _, call = const libc::SYS_getpid, out("rax") _, out("rcx") _, out("r11") _,]
 }
 
-/// `n` multiplications, each waiting for the one before: three core cycles each on every x86-64 core
-/// since 2008 (Fog, *Instruction tables*).
-#[inline(never)]
-pub fn multiply_chain(n: u64) -> u64 {
-    let mut product = 1u64;
-    let factor = std::hint::black_box(3u64);
-    // SAFETY: PURE.
-    unsafe {
-        in_blocks!(n, "imul {p}, {factor}", p = inout(reg) product, factor = in(reg) factor, options(nomem, nostack));
-    }
-    product
+entry_functions! {
+    "syscall"; number, a, answer;
+    none [inlateout("rax") number => answer];
+    first [inlateout("rax") number => answer, in("rdi") a];
+    rest "rsi", "rdx", "r10", "r8", "r9"; lost ["rcx", "r11"]
 }
-
-/// `steps` loads, each from the address that the one before it has loaded: `mov r, [r]`, with neither index nor
-/// offset, which cost a cycle more on some cores. Returns the last address.
-///
-/// # Safety
-/// RING: from `from` on, for as many words as there are steps.
-#[inline(never)]
-pub unsafe fn chase(from: *const u8, steps: u64) -> *const u8 {
-    let mut at = from;
-    // SAFETY: RING, promised by the caller. The loop's own counter runs beside the loads and is hidden by them.
-    unsafe {
-        in_blocks!(steps, "mov {at}, [{at}]", at = inout(reg) at, options(readonly, nostack));
-    }
-    at
+entry_loops! {
+    "syscall", lost ["rcx", "r11"], "mov rax, ", "mov rdi, ", ["rax", "rdi", "rsi", "rdx", "r10", "r8", "r9"],
+    ["rdi"; "rcx", "r11"];
+    low "cmp rax, {low}", "cmovl {low}, rax";
+    high "cmp rax, {high}", "cmovg {high}, rax";
+    next "cmp rax, {next_low}", "cmovl {next_low}, rax";
+    answer "mov rdi, rax";
+    turn "dec {n}", "jnz 2b"
 }
 
 /// User space may put a line out of the caches.

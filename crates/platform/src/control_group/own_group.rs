@@ -216,13 +216,8 @@ impl LimitedMemory {
         let (path, key) = (group.join("memory.stat"), self.version.cache_key());
         let text = fs::read_to_string(&path).map_err(|e| Error::file(&path, "reading", e))?;
         let bytes = text.lines().find_map(|line| line.strip_prefix(key)?.trim().parse().ok());
-        bytes.ok_or_else(|| Error::Content {
-            path,
-            field: key.trim().into(),
-            expected: "a number of bytes".into(),
-            found: "nothing".into(),
-            remedy: "this kernel counts it elsewhere".into(),
-        })
+        let remedy = "this kernel counts it elsewhere";
+        bytes.ok_or_else(|| Error::invalid_content(path, key.trim(), "a number of bytes", "nothing", remedy))
     }
 }
 

@@ -67,11 +67,13 @@ fn work_for_event(event: &Event) -> Option<Work> {
             new_work("4096 reads of evicted cache lines", LINES as u64 / 16, u64::MAX, miss_cache)
         }
         "dTLB-load-misses" => {
-            new_work("a walk over 4096 pages", WALKED_PAGES as u64 / 16, u64::MAX, walk_pages)
+            let walk = || touch_pages(WALKED_PAGES);
+            new_work("a walk over 4096 pages", WALKED_PAGES as u64 / 16, u64::MAX, walk)
         }
         "task-clock" => new_work("a loop of 0.3 ms or more", 100_000, 1_000_000_000, run_busy_loop),
         "page-faults" | "minor-faults" => {
-            new_work("the first touch of 16 pages", FRESH_PAGES, 100 * FRESH_PAGES, touch_fresh_pages)
+            let touch = || touch_pages(FRESH_PAGES as usize);
+            new_work("the first touch of 16 pages", FRESH_PAGES, 100 * FRESH_PAGES, touch)
         }
         "context-switches" => new_work("3 naps", NAPS, 1_000 * NAPS, take_naps),
         // Without a second CPU there is no migration, and 0 is what it should say.
@@ -175,14 +177,9 @@ fn miss_cache() -> Result<()> {
     Ok(())
 }
 
-fn walk_pages() -> Result<()> {
-    let region = Region::map_anonymous(WALKED_PAGES * process::page_size() as usize, Pages::Base)?;
-    _ = black_box(region.read(0..region.page_count(), 1));
-    Ok(())
-}
-
-fn touch_fresh_pages() -> Result<()> {
-    let region = Region::map_anonymous(FRESH_PAGES as usize * process::page_size() as usize, Pages::Base)?;
+/// Touches pages of new memory for the first time.
+fn touch_pages(count: usize) -> Result<()> {
+    let region = Region::map_anonymous(count * process::page_size() as usize, Pages::Base)?;
     _ = black_box(region.read(0..region.page_count(), 1));
     Ok(())
 }

@@ -162,7 +162,8 @@ impl Summary {
         let mut column = |name: &str, field: &dyn Fn(&Estimate) -> Result<Cost, Nonsense>| {
             let costs: Result<Vec<_>, Nonsense> = estimates.iter().map(|e| field(e).map(Cost::ns)).collect();
             match costs {
-                Ok(costs) => (positive_interval(mean_interval(&costs)), costs),
+                // An interval that contains zero does not show a cost.
+                Ok(costs) => (mean_interval(&costs).filter(|interval| interval.low > 0.0), costs),
                 Err(nonsense) => {
                     self.flags.push(format!("{name}: {nonsense}"));
                     (None, Vec::new())
@@ -241,11 +242,6 @@ impl Summary {
             100.0 * self.others
         )
     }
-}
-
-/// An interval that contains zero does not show a cost.
-fn positive_interval(interval: Option<Interval>) -> Option<Interval> {
-    interval.filter(|interval| interval.low > 0.0)
 }
 
 fn intervals_agree(one: &Interval, other: &Interval) -> bool {

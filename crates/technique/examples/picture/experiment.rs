@@ -2,7 +2,6 @@
 //! must hold.
 
 use std::process::ExitCode;
-use syscost_platform::testing::print_skipped;
 use syscost_technique::known::Known;
 use syscost_technique::{Error, Result};
 
@@ -33,6 +32,6 @@ fn skipped(error: Error) -> Result<()> {
     if !error.is_machine_limitation() {
         return Err(error);
     }
-    print_skipped(&error.to_string());
+    println!("skipped: {error}");
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use super::{Cache, Fingerprint, Smt};
 use Series::{Another, Reported, Same};
+use Weight::{Fact, Incomparable, Warning};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -48,72 +49,72 @@ type Show = fn(&Fingerprint) -> Option<String>;
 /// compared on purpose, so that properties of a kernel are at most a warning. The history of a machine asks more: the last
 /// run is one that differs in nothing on which all numbers depend. `src/manual/series.md` shows the same table.
 pub(super) const FIELDS: &[Field] = &[
-    fact_field(Another, "kernel_release", |f| f.kernel_release.clone()),
-    fact_field(Another, "kernel_version", |f| f.kernel_version.clone()),
-    fact_field(Reported, "kernel_command_line", |f| f.kernel_command_line.clone()),
-    incomparable_field(Another, "architecture", |f| f.architecture.clone()),
-    incomparable_field(Another, "cpu_model", |f| f.cpu_model.clone()),
-    incomparable_field(Another, "cpu_vendor", |f| f.cpu_vendor.clone()),
-    incomparable_field(Another, "cpu_family", |f| f.cpu_family.clone()),
-    incomparable_field(Another, "cpu_model_number", |f| f.cpu_model_number.clone()),
-    warning_field(Reported, "cpu_stepping", |f| f.cpu_stepping.clone()),
-    warning_field(Reported, "microcode", |f| f.microcode.clone()),
-    fact_field(Another, "cpus_online", |f| f.cpus_online.clone()),
-    fact_field(Same, "cpu_count", |f| f.cpu_count.map(|n| n.to_string())),
-    fact_field(Another, "cpus_allowed", |f| f.cpus_allowed.clone()),
-    incomparable_field(Another, "cpu_class", |f| f.cpu_class.clone()),
-    warning_field(Another, "smt", |f| smt_text(f.smt)),
-    warning_field(Reported, "caches", |f| caches_text(&f.caches)),
-    warning_field(Reported, "cache_ways", |f| f.hardware.cache_ways.clone()),
-    fact_field(Reported, "nominal_clock", |f| f.hardware.nominal_clock.clone()),
-    fact_field(Reported, "memory_modules", |f| f.hardware.memory_modules.clone()),
-    fact_field(Same, "disks", |f| f.hardware.disks.clone()),
-    fact_field(Same, "network_cards", |f| f.hardware.network_cards.clone()),
-    warning_field(Another, "mitigations", |f| map_text(&f.mitigations)),
-    warning_field(Reported, "governor", |f| f.governor.clone()),
-    warning_field(Reported, "frequency_driver", |f| f.frequency_driver.clone()),
-    warning_field(Reported, "turbo", |f| f.turbo.map(|on| if on { "on" } else { "off" }.to_owned())),
-    warning_field(Another, "huge_pages", |f| f.huge_pages.clone()),
-    warning_field(Reported, "huge_page_defrag", |f| f.huge_page_defrag.clone()),
-    warning_field(Reported, "huge_pages_reserved", |f| map_text(&f.huge_pages_reserved)),
-    warning_field(Another, "clock_source", |f| f.clock_source.clone()),
-    fact_field(Same, "clock_sources", |f| f.clock_sources.clone()),
+    field(Fact, Another, "kernel_release", |f| f.kernel_release.clone()),
+    field(Fact, Another, "kernel_version", |f| f.kernel_version.clone()),
+    field(Fact, Reported, "kernel_command_line", |f| f.kernel_command_line.clone()),
+    field(Incomparable, Another, "architecture", |f| f.architecture.clone()),
+    field(Incomparable, Another, "cpu_model", |f| f.cpu_model.clone()),
+    field(Incomparable, Another, "cpu_vendor", |f| f.cpu_vendor.clone()),
+    field(Incomparable, Another, "cpu_family", |f| f.cpu_family.clone()),
+    field(Incomparable, Another, "cpu_model_number", |f| f.cpu_model_number.clone()),
+    field(Warning, Reported, "cpu_stepping", |f| f.cpu_stepping.clone()),
+    field(Warning, Reported, "microcode", |f| f.microcode.clone()),
+    field(Fact, Another, "cpus_online", |f| f.cpus_online.clone()),
+    field(Fact, Same, "cpu_count", |f| f.cpu_count.map(|n| n.to_string())),
+    field(Fact, Another, "cpus_allowed", |f| f.cpus_allowed.clone()),
+    field(Incomparable, Another, "cpu_class", |f| f.cpu_class.clone()),
+    field(Warning, Another, "smt", |f| smt_text(f.smt)),
+    field(Warning, Reported, "caches", |f| caches_text(&f.caches)),
+    field(Warning, Reported, "cache_ways", |f| f.hardware.cache_ways.clone()),
+    field(Fact, Reported, "nominal_clock", |f| f.hardware.nominal_clock.clone()),
+    field(Fact, Reported, "memory_modules", |f| f.hardware.memory_modules.clone()),
+    field(Fact, Same, "disks", |f| f.hardware.disks.clone()),
+    field(Fact, Same, "network_cards", |f| f.hardware.network_cards.clone()),
+    field(Warning, Another, "mitigations", |f| map_text(&f.mitigations)),
+    field(Warning, Reported, "governor", |f| f.governor.clone()),
+    field(Warning, Reported, "frequency_driver", |f| f.frequency_driver.clone()),
+    field(Warning, Reported, "turbo", |f| f.turbo.map(|on| if on { "on" } else { "off" }.to_owned())),
+    field(Warning, Another, "huge_pages", |f| f.huge_pages.clone()),
+    field(Warning, Reported, "huge_page_defrag", |f| f.huge_page_defrag.clone()),
+    field(Warning, Reported, "huge_pages_reserved", |f| map_text(&f.huge_pages_reserved)),
+    field(Warning, Another, "clock_source", |f| f.clock_source.clone()),
+    field(Fact, Same, "clock_sources", |f| f.clock_sources.clone()),
     // For these two, absence is a value, so that bare metal and a guest differ.
-    warning_field(Another, "hypervisor", hypervisor_text),
-    fact_field(Another, "product", |f| f.product.clone()),
-    warning_field(Another, "cpu_quota", |f| {
+    field(Warning, Another, "hypervisor", hypervisor_text),
+    field(Fact, Another, "product", |f| f.product.clone()),
+    field(Warning, Another, "cpu_quota", |f| {
         Some(f.cpu_quota.map_or_else(|| "none".to_owned(), |n| format!("{n} CPUs")))
     }),
-    fact_field(Same, "memory_bytes", |f| f.memory_bytes.map(|n| n.to_string())),
-    fact_field(Reported, "numa_nodes", |f| f.numa_nodes.map(|n| n.to_string())),
-    warning_field(Another, "scratch_filesystem", |f| f.scratch_filesystem.clone()),
-    warning_field(Another, "page_bytes", |f| f.page_bytes.map(|n| n.to_string())),
-    warning_field(Another, "scratch_options", |f| f.surroundings.scratch_options.clone()),
-    warning_field(Another, "scratch_device", |f| f.surroundings.scratch_device.clone()),
-    warning_field(Another, "seccomp", |f| f.surroundings.seccomp.clone()),
-    warning_field(Another, "store_bypass", |f| f.surroundings.store_bypass.clone()),
-    warning_field(Another, "indirect_branches", |f| f.surroundings.indirect_branches.clone()),
-    warning_field(Another, "scheduling", |f| f.surroundings.scheduling.clone()),
-    warning_field(Reported, "nice", |f| f.surroundings.nice.clone()),
-    warning_field(Another, "memory_limit", |f| f.surroundings.memory_limit.clone()),
-    warning_field(Another, "io_limit", |f| f.surroundings.io_limit.clone()),
-    warning_field(Another, "memory_nodes", |f| f.surroundings.memory_nodes.clone()),
-    warning_field(Another, "user_namespace", |f| f.surroundings.user_namespace.clone()),
-    warning_field(Another, "tracer", |f| f.surroundings.tracer.clone()),
-    warning_field(Another, "environment", |f| f.surroundings.environment.clone()),
-    fact_field(Reported, "new_privileges", |f| f.surroundings.new_privileges.clone()),
-    warning_field(Another, "layout", |f| f.surroundings.layout.clone()),
-    warning_field(Another, "timer_slack_ns", |f| f.surroundings.timer_slack_ns.clone()),
-    warning_field(Another, "process_huge_pages", |f| f.surroundings.process_huge_pages.clone()),
-    warning_field(Reported, "confinement", |f| f.surroundings.confinement.clone()),
-    fact_field(Same, "perf_event_paranoid", |f| f.perf_event_paranoid.map(|n| n.to_string())),
-    fact_field(Another, "randomize_va_space", |f| f.randomize_va_space.map(|n| n.to_string())),
-    fact_field(Reported, "compiler", |f| f.compiler.clone()),
-    fact_field(Reported, "profile", |f| f.profile.clone()),
-    incomparable_field(Another, "opt_level", |f| f.opt_level.clone()),
-    fact_field(Another, "target", |f| f.target.clone()),
-    fact_field(Reported, "crate_version", |f| f.crate_version.clone()),
-    incomparable_field(Another, "debug_assertions", |f| {
+    field(Fact, Same, "memory_bytes", |f| f.memory_bytes.map(|n| n.to_string())),
+    field(Fact, Reported, "numa_nodes", |f| f.numa_nodes.map(|n| n.to_string())),
+    field(Warning, Another, "scratch_filesystem", |f| f.scratch_filesystem.clone()),
+    field(Warning, Another, "page_bytes", |f| f.page_bytes.map(|n| n.to_string())),
+    field(Warning, Another, "scratch_options", |f| f.surroundings.scratch_options.clone()),
+    field(Warning, Another, "scratch_device", |f| f.surroundings.scratch_device.clone()),
+    field(Warning, Another, "seccomp", |f| f.surroundings.seccomp.clone()),
+    field(Warning, Another, "store_bypass", |f| f.surroundings.store_bypass.clone()),
+    field(Warning, Another, "indirect_branches", |f| f.surroundings.indirect_branches.clone()),
+    field(Warning, Another, "scheduling", |f| f.surroundings.scheduling.clone()),
+    field(Warning, Reported, "nice", |f| f.surroundings.nice.clone()),
+    field(Warning, Another, "memory_limit", |f| f.surroundings.memory_limit.clone()),
+    field(Warning, Another, "io_limit", |f| f.surroundings.io_limit.clone()),
+    field(Warning, Another, "memory_nodes", |f| f.surroundings.memory_nodes.clone()),
+    field(Warning, Another, "user_namespace", |f| f.surroundings.user_namespace.clone()),
+    field(Warning, Another, "tracer", |f| f.surroundings.tracer.clone()),
+    field(Warning, Another, "environment", |f| f.surroundings.environment.clone()),
+    field(Fact, Reported, "new_privileges", |f| f.surroundings.new_privileges.clone()),
+    field(Warning, Another, "layout", |f| f.surroundings.layout.clone()),
+    field(Warning, Another, "timer_slack_ns", |f| f.surroundings.timer_slack_ns.clone()),
+    field(Warning, Another, "process_huge_pages", |f| f.surroundings.process_huge_pages.clone()),
+    field(Warning, Reported, "confinement", |f| f.surroundings.confinement.clone()),
+    field(Fact, Same, "perf_event_paranoid", |f| f.perf_event_paranoid.map(|n| n.to_string())),
+    field(Fact, Another, "randomize_va_space", |f| f.randomize_va_space.map(|n| n.to_string())),
+    field(Fact, Reported, "compiler", |f| f.compiler.clone()),
+    field(Fact, Reported, "profile", |f| f.profile.clone()),
+    field(Incomparable, Another, "opt_level", |f| f.opt_level.clone()),
+    field(Fact, Another, "target", |f| f.target.clone()),
+    field(Fact, Reported, "crate_version", |f| f.crate_version.clone()),
+    field(Incomparable, Another, "debug_assertions", |f| {
         Some(if f.debug_assertions { "on" } else { "off" }.to_owned())
     }),
 ];
@@ -143,16 +144,8 @@ fn hypervisor_text(of: &Fingerprint) -> Option<String> {
     of.hypervisor.clone().or_else(|| is_described.then(|| "none".to_owned()))
 }
 
-const fn fact_field(series: Series, name: &'static str, show: Show) -> Field {
-    Field { name, weight: Weight::Fact, series, show }
-}
-
-const fn warning_field(series: Series, name: &'static str, show: Show) -> Field {
-    Field { name, weight: Weight::Warning, series, show }
-}
-
-const fn incomparable_field(series: Series, name: &'static str, show: Show) -> Field {
-    Field { name, weight: Weight::Incomparable, series, show }
+const fn field(weight: Weight, series: Series, name: &'static str, show: Show) -> Field {
+    Field { name, weight, series, show }
 }
 
 fn smt_text(smt: Smt) -> Option<String> {
@@ -224,14 +217,10 @@ impl Field {
             (self.weight.step_down(), Series::Same)
         };
         let text = |value: Option<String>| value.unwrap_or_else(|| "unknown".to_owned());
-        let (ours, theirs) = drop_common_entries(&text(a), &text(b));
+        let (a, b) = (text(a), text(b));
+        let (ours, theirs) = (entries_only_in(&a, &b), entries_only_in(&b, &a));
         Some(Difference { field: self.name, ours, theirs, weight, series })
     }
-}
-
-/// Removes the entries that both lists have, so that a difference in two of twenty mitigations stays readable.
-fn drop_common_entries(ours: &str, theirs: &str) -> (String, String) {
-    (entries_only_in(ours, theirs), entries_only_in(theirs, ours))
 }
 
 fn entries_only_in(ours: &str, theirs: &str) -> String {

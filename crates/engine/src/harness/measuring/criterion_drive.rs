@@ -91,7 +91,7 @@ impl Batches<'_> {
                     if !is_test && (ended.is_err() || calls > self.samples) {
                         resume_unwind(Box::new(Complete));
                     }
-                    M::value_from_count(1)
+                    1_u64.into()
                 });
             });
         }));
@@ -174,12 +174,6 @@ impl Sampling {
         Self { measurement: self.measurement.max(MEASUREMENT_OF_COPIES), is_short: false, ..self }
     }
 
-    /// The timed part of each of `samples`, ns; `seconds` is the user's time for all of them.
-    fn sample_ns(&self, samples: usize, seconds: Option<f64>) -> f64 {
-        let seconds = seconds.unwrap_or(self.measurement.as_secs_f64());
-        TIMED * 1e9 * seconds / samples.max(1) as f64
-    }
-
     /// How many samples an execution has, and of how many iterations, a multiple of `lap`: short ones where an operation, or a
     /// lap, is short and the user asks for nothing else. `sized` finds the iterations that take a number of nanoseconds.
     ///
@@ -191,7 +185,9 @@ impl Sampling {
         lap: u64,
         mut sized: impl FnMut(f64) -> Result<u64, E>,
     ) -> Result<(usize, u64), E> {
-        let wanted_ns = self.sample_ns(samples.unwrap_or(self.samples), seconds);
+        // The timed part of each sample.
+        let whole = seconds.unwrap_or(self.measurement.as_secs_f64());
+        let wanted_ns = TIMED * 1e9 * whole / samples.unwrap_or(self.samples).max(1) as f64;
         if self.is_short && samples.is_none() && seconds.is_none() {
             // Not scaled to a longer one: what comes before a batch, like a walk round a ring, may be most of a short one.
             let iterations = sized(SHORT_NS)?;

@@ -22,7 +22,8 @@ type Paragraph = (Option<Tone>, String);
 
 /// Everything below the table, its sections separated by empty lines.
 pub fn table_notes(sheet: &Sheet<'_>, shape: &Shape, layout: Layout) -> String {
-    let groups = distinct_groups(sheet);
+    let mut groups: Vec<&GroupRun> = sheet.rows.iter().map(|row| row.group).collect();
+    groups.dedup_by(|a, b| std::ptr::eq(*a, *b));
     let sections = [
         reason_paragraphs(sheet, |outcome| matches!(outcome, Outcome::Failed(_))),
         reason_paragraphs(sheet, |outcome| matches!(outcome, Outcome::Disturbed(_))),
@@ -47,25 +48,18 @@ pub fn table_notes(sheet: &Sheet<'_>, shape: &Shape, layout: Layout) -> String {
     let printed = |section: &Vec<Paragraph>| -> String {
         section
             .iter()
-            .map(|(tone, text)| wrap_and_paint_paragraph(*tone, text, width, layout.color))
+            .map(|(tone, text)| match tone {
+                Some(tone) => tone.paint(&wrap_sentence(text, width), layout.color) + "\n",
+                None => format!("{text}\n"),
+            })
             .collect()
     };
     let sections = sections.iter().filter(|section| !section.is_empty());
     sections.map(|section| format!("\n{}", printed(section))).collect()
 }
 
-fn wrap_and_paint_paragraph(tone: Option<Tone>, text: &str, width: usize, color: bool) -> String {
-    tone.map_or_else(|| text.to_owned(), |tone| tone.paint(&wrap_sentence(text, width), color)) + "\n"
-}
-
 fn plain_paragraphs(texts: Vec<String>) -> Vec<Paragraph> {
     texts.into_iter().map(|text| (Some(Tone::Plain), text)).collect()
-}
-
-fn distinct_groups<'a>(sheet: &Sheet<'a>) -> Vec<&'a GroupRun> {
-    let mut groups: Vec<&GroupRun> = sheet.rows.iter().map(|row| row.group).collect();
-    groups.dedup_by(|a, b| std::ptr::eq(*a, *b));
-    groups
 }
 
 /// Why cases have no number. Cases of a group that were skipped for the same reason share a paragraph; each failure has

@@ -5,7 +5,7 @@ use crate::record::quantity::{
     NANOSECONDS, format_amount, format_count, format_duration, format_half_width, format_interval,
     format_ratio,
 };
-use crate::record::{Derived, Measured, Outcome, Predicted};
+use crate::record::{Derived, Measured, Outcome};
 use crate::render::cell::shorten_middle;
 use crate::study::basis::{best_cost, ratio_to_prediction};
 use crate::study::reference_frequency::core_cycles;
@@ -53,7 +53,8 @@ impl Column {
     /// nanoseconds.
     pub fn all_for_sheet(sheet: &Sheet<'_>) -> Vec<Self> {
         let time = sheet.unit == NANOSECONDS;
-        let predicted = time && sheet.rows.iter().any(|r| prediction(r).is_some());
+        let predicted =
+            time && sheet.rows.iter().any(|r| r.measured().is_some_and(|m| m.predicted.is_some()));
         let mut columns = vec![Self::Operation];
         if predicted {
             columns.extend([Self::Hardware, Self::Software, Self::Predicted]);
@@ -147,10 +148,6 @@ impl Column {
             Self::Operation | Self::Against(_) => return None,
         })
     }
-}
-
-fn prediction<'a>(row: &Row<'a>) -> Option<&'a Predicted> {
-    row.case.measured()?.predicted.as_ref()
 }
 
 fn cycles(row: &Row<'_>) -> Option<f64> {
