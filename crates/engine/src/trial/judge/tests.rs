@@ -6,6 +6,7 @@ use crate::clock::Reading;
 use crate::platform::arch::register_loop;
 use crate::platform::shared::Words;
 use crate::platform::syscall::RawCall;
+use crate::platform::testing::print_skipped;
 use std::hint::black_box;
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -49,8 +50,8 @@ fn live(case: &Case) -> Box<dyn Subject> {
     (case.set_up)(&place).expect("set up")
 }
 
-/// The first sweep that was not disturbed: other tests run at the same time.
-fn swept(case: &Case, control: Option<fn(u64)>) -> Result<Sentences, CaseEnd> {
+/// The first sweep that was not disturbed: other tests run at the same time. `None` if each of four was.
+fn swept(case: &Case, control: Option<fn(u64)>) -> Option<Result<Sentences, CaseEnd>> {
     let clock = Clock::start_up();
     let once = || {
         let mut control = control.map(|turns| live(&Case::looped("control", "", turns)));
@@ -61,8 +62,11 @@ fn swept(case: &Case, control: Option<fn(u64)>) -> Result<Sentences, CaseEnd> {
         let effort = Effort::Proof(crate::case::Scale::Default);
         sweep_and_judge(case, &mut *live(case), control, &clock, effort).map(|(_, sentences)| sentences)
     };
-    let mut sweeps = (0..4).map(|_| once()).skip_while(|end| matches!(end, Err(CaseEnd::Disturbed(_))));
-    sweeps.next().expect("disturbed four times")
+    let undisturbed = (0..4).map(|_| once()).find(|end| !matches!(end, Err(CaseEnd::Disturbed(_))));
+    if undisturbed.is_none() {
+        print_skipped("other programs disturb this machine so much that no sweep can be judged");
+    }
+    undisturbed
 }
 
 fn sentence(end: Result<Sentences, CaseEnd>) -> String {
@@ -152,14 +156,16 @@ fn an_inlined_call_costs_no_more_than_its_control() {
     let liar = Case::looped("inlined", "", register_loop).claim(Claim::AboveControl);
     // Of two equal loops chance calls one longer, as rarely as the interval says; this control is longer for certain.
     let control = |n: u64| register_loop(2 * n);
-    assert!(sentence(swept(&liar, Some(control))).contains("no more than the same loop without it"));
+    let Some(swept) = swept(&liar, Some(control)) else { return };
+    assert!(sentence(swept).contains("no more than the same loop without it"));
 }
 
 #[test]
 fn a_loop_that_was_optimised_away_is_caught() {
     let nothing = |n: u64| _ = std::hint::black_box(n);
     let liar = Case::looped("nothing", "", nothing).claim(Claim::Linear);
-    let said = sentence(swept(&liar, None));
+    let Some(swept) = swept(&liar, None) else { return };
+    let said = sentence(swept);
     assert!(said.contains("does not grow") || said.contains("not proportional"), "{said}");
     let liar = Case::looped("nothing", "", nothing).claim(Claim::Executes(2.0));
     assert!(sentence(witnessed(&liar)).contains("optimised away"));
@@ -187,7 +193,8 @@ fn another_call_than_the_named_one_is_caught() {
 fn work_that_grows_faster_than_its_iterations_is_caught() {
     let square = |n: u64| crate::platform::arch::register_loop(n * n);
     let liar = Case::looped("square", "", square).claim(Claim::Linear);
-    assert!(sentence(swept(&liar, None)).contains("not proportional"));
+    let Some(swept) = swept(&liar, None) else { return };
+    assert!(sentence(swept).contains("not proportional"));
 }
 
 #[test]
@@ -196,7 +203,8 @@ fn an_honest_case_gives_evidence() {
         Case::looped("call", "", call_repeatedly).claim(Claim::Calls(callee_address)).claim(Claim::Linear);
     let evidence = witnessed(&honest).expect("honest");
     assert!(evidence[0].starts_with("the callee was entered "), "{evidence:?}");
-    assert!(swept(&honest, None).expect("honest")[0].contains("times as long"));
+    let Some(swept) = swept(&honest, None) else { return };
+    assert!(swept.expect("honest")[0].contains("times as long"));
 }
 
 fn delta(change: impl FnOnce(&mut Delta)) -> Delta {
