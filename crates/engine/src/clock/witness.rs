@@ -16,6 +16,7 @@ pub use crate::platform::ptrace::Call;
 const FEW: u64 = 64;
 /// Iterations of both runs of what is counted in brackets: whole blocks of a loop that was unrolled, and between them no collection
 /// grows that doubles its size.
+#[doc(hidden)]
 pub const MANY_BRACKETED: [u64; 2] = [80, 112];
 /// Likewise of an operation that is long.
 const FEW_BRACKETED: [u64; 2] = [10, 14];
@@ -148,6 +149,7 @@ fn trace_calls_only(
 ///
 /// # Errors
 /// The kernel or a sandbox refuses `ptrace`, this processor has no marks, or `run` fails under it.
+#[doc(hidden)]
 pub fn count_in_brackets(
     run: impl FnOnce(&Clock) -> crate::error::Result<Ticks>,
     clock: &Clock,
@@ -163,7 +165,7 @@ pub fn count_in_brackets(
 ///
 /// # Errors
 /// As of [`count_in_brackets`].
-pub fn watch_brackets(
+pub(crate) fn watch_brackets(
     mut run: impl FnMut(u64, &Clock) -> crate::error::Result<Ticks>,
     clock: &Clock,
     most: u64,

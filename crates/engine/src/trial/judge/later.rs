@@ -19,7 +19,7 @@ const LEAST: f64 = 0.96;
 /// Likewise where nothing is declared: the iterations of an honest operation may differ, such as by the length of their input.
 const LEAST_UNDECLARED: f64 = 0.25;
 /// Share below which it is said that later iterations do less than early ones, where nothing is declared.
-const LESS_UNDECLARED: f64 = 0.6;
+const LESS_UNDECLARED: f64 = 0.5;
 /// System calls of the longest batch: two stops each, some 10 µs.
 const CALLS: f64 = 2_048.0;
 /// Instructions of the longest batch, at a step each: what surrounds the iterations is some 300 …
