@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use syscost_engine::case::{Case, Claim, OwnTasks, Report, Subject};
 use syscost_engine::clock::{Clock, Ticks};
 use syscost_engine::{Error, Result};
+use syscost_platform::callgrind;
 use syscost_platform::process::thread_count;
 use syscost_platform::time::OtherThreadsTime;
 use syscost_statistic::mean;
@@ -72,7 +73,8 @@ impl<'f, M: Measurement + 'static> Operation<'f, M> {
         proven: bool,
         open_files: usize,
     ) -> Result<Case> {
-        let is_watched = !proven && untraced_reason(open_files).is_none();
+        // Valgrind is what would be traced.
+        let is_watched = !proven && untraced_reason(open_files).is_none() && !callgrind::is_running();
         let early = is_watched.then(|| self.early_work(clock));
         let idle_ns =
             if thread_count() > 1 { mean(&[(); WINDOWS].map(|()| others_in_window())) } else { 0.0 };
