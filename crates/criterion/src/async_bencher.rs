@@ -1,12 +1,17 @@
 //! The loops of [`Bencher`], with a wait for the future of each iteration inside the timed part.
 
 use crate::Bencher;
-use crate::bencher::{input_counts, make_inputs};
+use crate::bencher::Batches;
+use crate::empty_loop::{Shape, nothing};
 use criterion::BatchSize;
 use criterion::async_executor::AsyncExecutor;
 use criterion::measurement::{Measurement, WallTime};
 use std::future::Future;
 use std::hint::black_box;
+use std::panic::Location;
+use std::pin::pin;
+use std::task::{Context, Waker};
+use std::time::Instant;
 use syscost_engine::clock::Ticks;
 
 /// Times one batch of an asynchronous benchmark ([`Bencher::to_async`]).
@@ -18,15 +23,12 @@ pub struct AsyncBencher<'a, 'b, A: AsyncExecutor, M: Measurement = WallTime> {
 impl<A: AsyncExecutor, M: Measurement> AsyncBencher<'_, '_, A, M> {
     /// As [`Bencher::iter`].
     #[inline(never)]
-    pub fn iter<O, R: FnMut() -> F, F: Future<Output = O>>(&mut self, mut routine: R) {
+    #[track_caller]
+    pub fn iter<O, R: FnMut() -> F, F: Future<Output = O>>(&mut self, routine: R) {
         let Self { bencher, runner } = self;
-        runner.block_on(async {
-            let start = bencher.clock.start();
-            for _ in 0..bencher.iterations {
-                black_box(routine().await);
-            }
-            bencher.outcome.ticks = Some(bencher.clock.stop() - start);
-        });
+        runner.block_on(time_loop(bencher, routine));
+        let line = Location::caller();
+        bencher.outcome.shape = Some(Shape::new::<O>(run_empty_loop::<O>, BatchSize::SmallInput, line));
     }
 
     /// As [`Bencher::iter_custom`].
@@ -34,13 +36,15 @@ impl<A: AsyncExecutor, M: Measurement> AsyncBencher<'_, '_, A, M> {
     pub fn iter_custom<R: FnMut(u64) -> F, F: Future<Output = M::Value>>(&mut self, mut routine: R) {
         let Self { bencher, runner } = self;
         runner.block_on(async {
+            let begun = Instant::now();
             let value = routine(bencher.iterations).await;
-            bencher.take_value(&value);
+            bencher.take_value(&value, begun.elapsed());
         });
     }
 
     /// As [`Bencher::iter_with_setup`].
     #[doc(hidden)]
+    #[track_caller]
     pub fn iter_with_setup<I, O, S, R, F>(&mut self, setup: S, routine: R)
     where
         S: FnMut() -> I,
@@ -52,6 +56,7 @@ impl<A: AsyncExecutor, M: Measurement> AsyncBencher<'_, '_, A, M> {
 
     /// As [`Bencher::iter_with_large_setup`].
     #[doc(hidden)]
+    #[track_caller]
     pub fn iter_with_large_setup<I, O, S, R, F>(&mut self, setup: S, routine: R)
     where
         S: FnMut() -> I,
@@ -62,37 +67,28 @@ impl<A: AsyncExecutor, M: Measurement> AsyncBencher<'_, '_, A, M> {
     }
 
     /// As [`Bencher::iter_with_large_drop`].
+    #[track_caller]
     pub fn iter_with_large_drop<O, R: FnMut() -> F, F: Future<Output = O>>(&mut self, mut routine: R) {
         self.iter_batched(|| (), |()| routine(), BatchSize::SmallInput);
     }
 
     /// As [`Bencher::iter_batched`].
     #[inline(never)]
-    pub fn iter_batched<I, O, S, R, F>(&mut self, mut setup: S, mut routine: R, size: BatchSize)
+    #[track_caller]
+    pub fn iter_batched<I, O, S, R, F>(&mut self, setup: S, routine: R, size: BatchSize)
     where
         S: FnMut() -> I,
         R: FnMut(I) -> F,
         F: Future<Output = O>,
     {
         let Self { bencher, runner } = self;
-        runner.block_on(async {
-            let mut ticks = Ticks(0);
-            for count in input_counts(size, bencher.iterations) {
-                let inputs = make_inputs(count, &mut setup);
-                let mut outputs = Vec::with_capacity(inputs.len());
-                let start = bencher.clock.start();
-                for input in inputs {
-                    outputs.push(routine(input).await);
-                }
-                ticks += bencher.clock.stop() - start;
-                black_box(outputs);
-            }
-            bencher.outcome.ticks = Some(ticks);
-        });
+        runner.block_on(time_batches(bencher, setup, routine, size));
+        bencher.outcome.shape = Some(Shape::new::<O>(run_empty_batches::<I, O>, size, Location::caller()));
     }
 
     /// As [`Bencher::iter_batched_ref`].
     #[inline(never)]
+    #[track_caller]
     pub fn iter_batched_ref<I, O, S, R, F>(&mut self, mut setup: S, mut routine: R, size: BatchSize)
     where
         S: FnMut() -> I,
@@ -102,8 +98,8 @@ impl<A: AsyncExecutor, M: Measurement> AsyncBencher<'_, '_, A, M> {
         let Self { bencher, runner } = self;
         runner.block_on(async {
             let mut ticks = Ticks(0);
-            for count in input_counts(size, bencher.iterations) {
-                let mut inputs = make_inputs(count, &mut setup);
+            let mut batches = Batches::new(size, bencher.iterations, bencher.clock.counts_steps());
+            while let Some(mut inputs) = batches.next_inputs(&mut setup) {
                 let mut outputs = Vec::with_capacity(inputs.len());
                 let start = bencher.clock.start();
                 for input in &mut inputs {
@@ -114,5 +110,49 @@ impl<A: AsyncExecutor, M: Measurement> AsyncBencher<'_, '_, A, M> {
             }
             bencher.outcome.ticks = Some(ticks);
         });
+        bencher.outcome.shape = Some(Shape::new::<O>(run_empty_batches::<I, O>, size, Location::caller()));
     }
+}
+
+/// The loop of [`AsyncBencher::iter`], with and without an operation.
+async fn time_loop<M: Measurement, F: Future>(bencher: &mut Bencher<'_, M>, mut routine: impl FnMut() -> F) {
+    let start = bencher.clock.start();
+    for _ in 0..bencher.iterations {
+        black_box(routine().await);
+    }
+    bencher.outcome.ticks = Some(bencher.clock.stop() - start);
+}
+
+/// The loop of [`AsyncBencher::iter_batched`], with and without an operation.
+async fn time_batches<M: Measurement, I, F: Future>(
+    bencher: &mut Bencher<'_, M>,
+    mut setup: impl FnMut() -> I,
+    mut routine: impl FnMut(I) -> F,
+    size: BatchSize,
+) {
+    let mut ticks = Ticks(0);
+    let mut batches = Batches::new(size, bencher.iterations, bencher.clock.counts_steps());
+    while let Some(inputs) = batches.next_inputs(&mut setup) {
+        let mut outputs = Vec::with_capacity(inputs.len());
+        let start = bencher.clock.start();
+        for input in inputs {
+            outputs.push(routine(input).await);
+        }
+        ticks += bencher.clock.stop() - start;
+        black_box(outputs);
+    }
+    bencher.outcome.ticks = Some(ticks);
+}
+
+fn run_empty_loop<O>(bencher: &mut Bencher<'_>, _: BatchSize) {
+    run_ready(time_loop(bencher, || async { nothing::<O>() }));
+}
+
+fn run_empty_batches<I, O>(bencher: &mut Bencher<'_>, size: BatchSize) {
+    run_ready(time_batches(bencher, nothing::<I>, |_| async { nothing::<O>() }, size));
+}
+
+/// Runs a future that never waits.
+fn run_ready(future: impl Future<Output = ()>) {
+    let _ = pin!(future).poll(&mut Context::from_waker(Waker::noop()));
 }

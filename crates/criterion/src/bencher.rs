@@ -1,10 +1,11 @@
 //! The loop of one batch. The loops are Criterion's, with syscost's clock around the same statements.
 
+use crate::empty_loop::Shape;
 use criterion::BatchSize;
 use criterion::measurement::{Measurement, WallTime};
 use std::hint::black_box;
-use std::time::Duration;
-use syscost_engine::case::empty_loop_instructions;
+use std::panic::Location;
+use std::time::{Duration, Instant};
 use syscost_engine::clock::{Clock, Ticks};
 
 /// Times one batch of a benchmark. A benchmark's closure calls one of its methods.
@@ -21,8 +22,10 @@ pub struct Bencher<'a, M: Measurement = WallTime> {
 pub(crate) struct Outcome {
     /// Time of the last loop; `None` if no method was called.
     pub(crate) ticks: Option<Ticks>,
-    /// Instructions that an iteration of that loop has without an operation; 0 if that is not known.
-    pub(crate) empty_loop: f64,
+    /// What is known of that loop without calling it; `None` if the closure has timed its own.
+    pub(crate) shape: Option<Shape>,
+    /// The time that the closure says its own loop took, and the time that passed meanwhile.
+    pub(crate) custom: Option<(Duration, Duration)>,
     /// The loop took a value that is no time.
     pub(crate) is_foreign: bool,
 }
@@ -34,97 +37,139 @@ impl<'a, M: Measurement> Bencher<'a, M> {
 
     /// Times `routine`, called again and again. Its results are dropped inside the timed part.
     #[inline(never)]
-    pub fn iter<O, R: FnMut() -> O>(&mut self, mut routine: R) {
+    #[track_caller]
+    pub fn iter<O, R: FnMut() -> O>(&mut self, routine: R) {
+        self.time_loop(routine);
+        self.outcome.shape = Some(Shape::of_loop::<O>(Location::caller()));
+    }
+
+    /// The loop of [`Bencher::iter`], with and without an operation.
+    #[inline(never)]
+    pub(crate) fn time_loop<O>(&mut self, mut routine: impl FnMut() -> O) {
         let start = self.clock.start();
         for _ in 0..self.iterations {
             black_box(routine());
         }
         self.outcome.ticks = Some(self.clock.stop() - start);
-        self.outcome.empty_loop = empty_loop_instructions::<O>();
     }
 
     /// Takes the time that `routine` says its argument of iterations took.
     #[inline(never)]
     pub fn iter_custom<R: FnMut(u64) -> M::Value>(&mut self, mut routine: R) {
+        let begun = Instant::now();
         let value = routine(self.iterations);
-        self.take_value(&value);
+        self.take_value(&value, begun.elapsed());
     }
 
-    /// A time that the benchmark has measured itself.
-    pub(crate) fn take_value(&mut self, value: &M::Value) {
+    /// A time that the benchmark has measured itself, and how long it took to do so.
+    pub(crate) fn take_value(&mut self, value: &M::Value, passed: Duration) {
         let time = (self.to_time)(value);
         self.outcome.ticks = time.map(|time| Ticks((time.as_secs_f64() * self.clock.hz()).round() as u64));
+        self.outcome.custom = time.map(|time| (time, passed));
         self.outcome.is_foreign = time.is_none();
     }
 
     /// As [`Bencher::iter_batched`] with one input at a time.
     #[doc(hidden)]
+    #[track_caller]
     pub fn iter_with_setup<I, O, S: FnMut() -> I, R: FnMut(I) -> O>(&mut self, setup: S, routine: R) {
         self.iter_batched(setup, routine, BatchSize::PerIteration);
     }
 
     /// As [`Bencher::iter_batched`] with all inputs at a time.
     #[doc(hidden)]
+    #[track_caller]
     pub fn iter_with_large_setup<I, O, S: FnMut() -> I, R: FnMut(I) -> O>(&mut self, setup: S, routine: R) {
         self.iter_batched(setup, routine, BatchSize::NumBatches(1));
     }
 
     /// As [`Bencher::iter`], with the results dropped outside of the timed part.
+    #[track_caller]
     pub fn iter_with_large_drop<O, R: FnMut() -> O>(&mut self, mut routine: R) {
         self.iter_batched(|| (), |()| routine(), BatchSize::SmallInput);
     }
 
     /// Times `routine` on inputs of `setup`, which is not timed; nor is the drop of the results.
     #[inline(never)]
-    pub fn iter_batched<I, O, S, R>(&mut self, mut setup: S, mut routine: R, size: BatchSize)
+    #[track_caller]
+    pub fn iter_batched<I, O, S, R>(&mut self, setup: S, routine: R, size: BatchSize)
     where
         S: FnMut() -> I,
         R: FnMut(I) -> O,
     {
-        let (is_single, mut ticks) = (inputs_at_once(size, self.iterations) == 1, Ticks(0));
-        for count in input_counts(size, self.iterations) {
-            if is_single {
+        self.time_batches(setup, routine, size);
+        self.outcome.shape = Some(Shape::of_batches::<I, O>(size, Location::caller()));
+    }
+
+    /// The loop of [`Bencher::iter_batched`], with and without an operation.
+    #[inline(never)]
+    pub(crate) fn time_batches<I, O>(
+        &mut self,
+        mut setup: impl FnMut() -> I,
+        mut routine: impl FnMut(I) -> O,
+        size: BatchSize,
+    ) {
+        let mut ticks = Ticks(0);
+        if is_single(size) {
+            for _ in 0..self.iterations {
                 let input = black_box(setup());
                 let start = self.clock.start();
                 let output = routine(input);
                 ticks += self.clock.stop() - start;
                 drop(black_box(output));
-                continue;
             }
-            let inputs = make_inputs(count, &mut setup);
-            let mut outputs = Vec::with_capacity(inputs.len());
-            let start = self.clock.start();
-            outputs.extend(inputs.into_iter().map(&mut routine));
-            ticks += self.clock.stop() - start;
-            black_box(outputs);
+        } else {
+            let mut batches = Batches::new(size, self.iterations, self.clock.counts_steps());
+            while let Some(inputs) = batches.next_inputs(&mut setup) {
+                let mut outputs = Vec::with_capacity(inputs.len());
+                let start = self.clock.start();
+                outputs.extend(inputs.into_iter().map(&mut routine));
+                ticks += self.clock.stop() - start;
+                black_box(outputs);
+            }
         }
         self.outcome.ticks = Some(ticks);
     }
 
     /// As [`Bencher::iter_batched`], with the inputs dropped outside of the timed part too.
     #[inline(never)]
-    pub fn iter_batched_ref<I, O, S, R>(&mut self, mut setup: S, mut routine: R, size: BatchSize)
+    #[track_caller]
+    pub fn iter_batched_ref<I, O, S, R>(&mut self, setup: S, routine: R, size: BatchSize)
     where
         S: FnMut() -> I,
         R: FnMut(&mut I) -> O,
     {
-        let (is_single, mut ticks) = (inputs_at_once(size, self.iterations) == 1, Ticks(0));
-        for count in input_counts(size, self.iterations) {
-            if is_single {
+        self.time_batches_by_reference(setup, routine, size);
+        self.outcome.shape = Some(Shape::of_batches_by_reference::<I, O>(size, Location::caller()));
+    }
+
+    /// The loop of [`Bencher::iter_batched_ref`], with and without an operation.
+    #[inline(never)]
+    pub(crate) fn time_batches_by_reference<I, O>(
+        &mut self,
+        mut setup: impl FnMut() -> I,
+        mut routine: impl FnMut(&mut I) -> O,
+        size: BatchSize,
+    ) {
+        let mut ticks = Ticks(0);
+        if is_single(size) {
+            for _ in 0..self.iterations {
                 let mut input = black_box(setup());
                 let start = self.clock.start();
                 let output = routine(&mut input);
                 ticks += self.clock.stop() - start;
                 drop(black_box(output));
                 drop(black_box(input));
-                continue;
             }
-            let mut inputs = make_inputs(count, &mut setup);
-            let mut outputs = Vec::with_capacity(inputs.len());
-            let start = self.clock.start();
-            outputs.extend(inputs.iter_mut().map(&mut routine));
-            ticks += self.clock.stop() - start;
-            black_box(outputs);
+        } else {
+            let mut batches = Batches::new(size, self.iterations, self.clock.counts_steps());
+            while let Some(mut inputs) = batches.next_inputs(&mut setup) {
+                let mut outputs = Vec::with_capacity(inputs.len());
+                let start = self.clock.start();
+                outputs.extend(inputs.iter_mut().map(&mut routine));
+                ticks += self.clock.stop() - start;
+                black_box(outputs);
+            }
         }
         self.outcome.ticks = Some(ticks);
     }
@@ -141,8 +186,52 @@ impl<'a, M: Measurement> Bencher<'a, M> {
 
 // The inputs of a batched loop.
 
+/// Inputs at once at least, if they are made quickly: the clock's own time is a small part of their time.
+const QUICK_INPUTS: u64 = 64;
+/// Time in which an input is made quickly: it has no megabytes.
+const QUICK_SETUP: Duration = Duration::from_micros(2);
+
+/// Whether this size asks for a bracket of the clock around each iteration, whatever their number.
+pub(crate) fn is_single(size: BatchSize) -> bool {
+    matches!(size, BatchSize::PerIteration | BatchSize::NumIterations(1))
+}
+
+/// The inputs of a batched loop, made before each of its brackets.
+pub(crate) struct Batches {
+    at_once: u64,
+    left: u64,
+    /// Nothing is known yet of the time that an input takes, and a large one is meant.
+    is_untried: bool,
+}
+
+impl Batches {
+    /// `in_one`: in one bracket where the number of inputs at once follows from that of the iterations. Few iterations are counted
+    /// by the loop that many are timed by.
+    pub(crate) fn new(size: BatchSize, iterations: u64, in_one: bool) -> Self {
+        let is_fixed = is_single(size) || matches!(size, BatchSize::NumIterations(_));
+        let at_once = if in_one && !is_fixed { iterations.max(1) } else { inputs_at_once(size, iterations) };
+        Self { at_once, left: iterations, is_untried: matches!(size, BatchSize::LargeInput) }
+    }
+
+    /// The inputs of the next bracket; `None` behind the last.
+    pub(crate) fn next_inputs<I>(&mut self, setup: &mut impl FnMut() -> I) -> Option<Vec<I>> {
+        let count = self.at_once.min(self.left);
+        if count == 0 {
+            return None;
+        }
+        let begun = self.is_untried.then(Instant::now);
+        let inputs = black_box((0..count).map(|_| setup()).collect());
+        self.left -= count;
+        if begun.is_some_and(|begun| begun.elapsed() <= QUICK_SETUP * count as u32) {
+            self.at_once = self.at_once.max(QUICK_INPUTS);
+        }
+        self.is_untried = false;
+        Some(inputs)
+    }
+}
+
 /// The inputs that are made at once for a loop of this many iterations, at least one. The numbers are Criterion's.
-pub(crate) fn inputs_at_once(size: BatchSize, iterations: u64) -> u64 {
+fn inputs_at_once(size: BatchSize, iterations: u64) -> u64 {
     let inputs = match size {
         BatchSize::SmallInput => iterations.div_ceil(10),
         BatchSize::LargeInput => iterations.div_ceil(1000),
@@ -151,17 +240,6 @@ pub(crate) fn inputs_at_once(size: BatchSize, iterations: u64) -> u64 {
         _ => 1,
     };
     inputs.max(1)
-}
-
-/// The numbers of inputs that a loop of this many iterations makes, one after another.
-pub(crate) fn input_counts(size: BatchSize, iterations: u64) -> impl Iterator<Item = u64> {
-    let at_once = inputs_at_once(size, iterations);
-    (0..iterations.div_ceil(at_once)).map(move |batch| at_once.min(iterations - batch * at_once))
-}
-
-/// Makes this many inputs.
-pub(crate) fn make_inputs<I>(count: u64, setup: &mut impl FnMut() -> I) -> Vec<I> {
-    black_box((0..count).map(|_| setup()).collect())
 }
 
 #[cfg(test)]
@@ -178,12 +256,31 @@ mod tests {
         assert_eq!(at_once(BatchSize::NumIterations(7)), [7, 7, 7]);
     }
 
+    fn counts(size: BatchSize, iterations: u64, in_one: bool) -> Vec<usize> {
+        let mut batches = Batches::new(size, iterations, in_one);
+        std::iter::from_fn(|| Some(batches.next_inputs(&mut || ())?.len())).collect()
+    }
+
     #[test]
     fn all_iterations_have_an_input() {
-        let counts = |size, iterations| input_counts(size, iterations).collect::<Vec<_>>();
-        assert_eq!(counts(BatchSize::NumIterations(7), 16), [7, 7, 2]);
-        assert_eq!(counts(BatchSize::NumBatches(2), 8), [4, 4]);
-        assert_eq!(counts(BatchSize::PerIteration, 3), [1, 1, 1]);
-        assert!(counts(BatchSize::SmallInput, 0).is_empty());
+        assert_eq!(counts(BatchSize::NumIterations(7), 16, false), [7, 7, 2]);
+        assert_eq!(counts(BatchSize::NumBatches(2), 8, false), [4, 4]);
+        assert_eq!(counts(BatchSize::PerIteration, 3, false), [1, 1, 1]);
+        assert!(counts(BatchSize::SmallInput, 0, false).is_empty());
+    }
+
+    #[test]
+    fn few_iterations_are_counted_in_one_bracket_unless_their_number_is_fixed() {
+        assert_eq!(counts(BatchSize::SmallInput, 64, true), [64]);
+        assert_eq!(counts(BatchSize::LargeInput, 64, true), [64]);
+        assert_eq!(counts(BatchSize::NumIterations(7), 16, true), [7, 7, 2]);
+    }
+
+    #[test]
+    fn large_inputs_that_are_made_slowly_are_made_one_by_one() {
+        let mut slow = Batches::new(BatchSize::LargeInput, 100, false);
+        let mut made = |setup: &mut dyn FnMut()| slow.next_inputs(&mut || setup()).map(|inputs| inputs.len());
+        assert_eq!(made(&mut || std::thread::sleep(10 * QUICK_SETUP)), Some(1));
+        assert_eq!(made(&mut || ()), Some(1), "as is found by the first");
     }
 }

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! The bench then runs in several fresh processes, ends with syscost's table (*quiet*, *next run*), and its claims are asked:
-//! time grows with the iterations, no more is reported than passed, a later iteration does as much as an early one, and the
-//! operation was not optimised away. An operation that is disproved has a sentence and no number.
+//! time grows with the iterations, no more is reported than passed, a later iteration does as much as an early one, and an
+//! iteration executes more than the same loop without the operation. What is disproved has a sentence and no number.
 //!
 //! The names and their meaning are Criterion's: its documentation holds. What is accepted and changes nothing here is listed at
 //! the end of a run, by name.
@@ -17,9 +17,11 @@
 #[cfg(feature = "async")]
 mod async_bencher;
 mod bencher;
+mod empty_loop;
 mod operation;
 mod session;
 mod settings;
+mod work;
 
 #[cfg(feature = "async")]
 pub use async_bencher::AsyncBencher;

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use syscost_engine::case::{Case, Claim, OwnTasks, Report, Subject};
 use syscost_engine::clock::{Clock, Ticks};
 use syscost_engine::{Error, Result};
+use syscost_platform::callgrind;
 use syscost_platform::process::thread_count;
-use syscost_platform::ptrace;
 use syscost_platform::time::OtherThreadsTime;
 use syscost_statistic::mean;
 
@@ -19,12 +19,6 @@ const TRIED: Duration = Duration::from_millis(1);
 const SHARE: f64 = 0.02;
 /// … and at least, ns: a thread that falls asleep.
 const LEAST_NS: f64 = 50_000.0;
-/// Instructions of the first iteration up to which it is followed.
-const FOLLOWED: u64 = 30_000;
-/// The first iteration has made something that is kept if it executes this many times as many instructions as a later one …
-const FIRST_TIMES: u64 = 10;
-/// … and this many more: reading what the processor can do takes some thousand.
-const FIRST_MORE: u64 = 10_000;
 /// Time in which work may be seen that a batch has left to other threads. Pools of threads spin for some 100 µs behind a batch.
 const WINDOW: Duration = Duration::from_millis(4);
 /// Windows, of which the mean counts: a busy machine gives a thread no CPU in some of them.
@@ -35,20 +29,36 @@ const BEHIND: f64 = 0.1;
 /// A benchmark's closure.
 pub(crate) struct Operation<'f, M: Measurement> {
     call: &'f mut dyn FnMut(&mut Bencher<'_, M>),
-    outcome: Outcome,
+    pub(crate) outcome: Outcome,
+    /// Instructions of an iteration without the operation; 0 if that is not known.
+    pub(crate) empty_loop: f64,
+    /// How long an iteration and its preparation take; at most so long before any was run.
+    pub(crate) each: Duration,
     /// Whether other threads take part.
     is_parallel: bool,
     /// CPU time of other threads during all batches, and the time that passed in them, ns.
     others_ns: f64,
     passed_ns: f64,
-    unchecked: Vec<String>,
+    /// The time that the closure says its own loops took, and the time that passed meanwhile, ns.
+    custom_ns: (f64, f64),
+    pub(crate) unchecked: Vec<String>,
     untraced: Option<String>,
 }
 
 impl<'f, M: Measurement + 'static> Operation<'f, M> {
     pub(crate) fn new(call: &'f mut dyn FnMut(&mut Bencher<'_, M>)) -> Self {
-        let (outcome, unchecked) = (Outcome::default(), Vec::new());
-        Self { call, outcome, is_parallel: false, others_ns: 0.0, passed_ns: 0.0, unchecked, untraced: None }
+        Self {
+            call,
+            outcome: Outcome::default(),
+            empty_loop: 0.0,
+            each: Duration::ZERO,
+            is_parallel: false,
+            others_ns: 0.0,
+            passed_ns: 0.0,
+            custom_ns: (0.0, 0.0),
+            unchecked: Vec::new(),
+            untraced: None,
+        }
     }
 
     /// Completes its case: tries the operation, and says what may be asked of it. `open_files`: those before the first
@@ -63,7 +73,9 @@ impl<'f, M: Measurement + 'static> Operation<'f, M> {
         proven: bool,
         open_files: usize,
     ) -> Result<Case> {
-        let first = if proven || untraced_reason(open_files).is_some() { None } else { self.follow(clock) };
+        // Valgrind is what would be traced.
+        let is_watched = !proven && untraced_reason(open_files).is_none() && !callgrind::is_running();
+        let early = is_watched.then(|| self.early_work(clock));
         let idle_ns =
             if thread_count() > 1 { mean(&[(); WINDOWS].map(|()| others_in_window())) } else { 0.0 };
         self.try_until_warm(idle_ns, clock)?;
@@ -71,8 +83,8 @@ impl<'f, M: Measurement + 'static> Operation<'f, M> {
         self.is_parallel |= idle_ns > BEHIND * WINDOW.as_nanos() as f64;
         let parallel = || self.is_parallel.then(|| "its threads would not be counted".to_owned());
         self.untraced = untraced_reason(open_files).or_else(parallel);
-        if let (Some(first), None) = (first, &self.untraced) {
-            self.compare_first(first, clock);
+        if let (Some(early), None) = (early, &self.untraced) {
+            self.judge_work(early, clock)?;
         }
         if self.is_parallel {
             case.own_tasks = OwnTasks::Elsewhere;
@@ -80,20 +92,21 @@ impl<'f, M: Measurement + 'static> Operation<'f, M> {
                 self.look_behind(idle_ns, clock)?;
             }
         }
-        (self.others_ns, self.passed_ns) = (0.0, 0.0);
+        (self.others_ns, self.passed_ns, self.custom_ns) = (0.0, 0.0, (0.0, 0.0));
         // The closure's own set-up, and that of a batched loop, take any share of the time.
-        Ok(case.claim(Claim::KeepsWorking(self.outcome.empty_loop)).timed_share(0.0))
+        Ok(case.claim(Claim::KeepsWorking(self.empty_loop)).timed_share(0.0))
     }
 
     /// Runs growing batches until they take a millisecond, and notes whether other threads take part, then or just behind.
     /// `idle_ns`: what they do in a window beside no batch.
-    fn try_until_warm(&mut self, idle_ns: f64, clock: &Clock) -> Result<()> {
+    pub(crate) fn try_until_warm(&mut self, idle_ns: f64, clock: &Clock) -> Result<()> {
         const MOST: u64 = 1 << 20;
         let (mut iterations, others) = (1, OtherThreadsTime::now());
         let begun = Instant::now();
         loop {
             let before = begun.elapsed();
             self.run_once(iterations, clock)?;
+            self.each = (begun.elapsed() - before) / iterations as u32;
             if begun.elapsed() - before > TRIED / 2 || iterations >= MOST {
                 break;
             }
@@ -107,28 +120,6 @@ impl<'f, M: Measurement + 'static> Operation<'f, M> {
         let others_ns = OtherThreadsTime::now().least_ns_since(others) as f64 - idle_ns * WINDOWS as f64;
         self.is_parallel = others_ns > (SHARE * passed_ns).max(LEAST_NS);
         Ok(())
-    }
-
-    /// The instructions of one iteration, traced in a copy of this process: `None` if it cannot be traced, and [`u64::MAX`] if
-    /// it cannot be followed to its end.
-    fn follow(&mut self, clock: &Clock) -> Option<u64> {
-        let followed = ptrace::step_through(|| drop(self.run_once(1, clock)), None, FOLLOWED).ok()?;
-        Some(followed.map_or(u64::MAX, |seen| seen.instructions))
-    }
-
-    /// Compares the first iteration with one that comes later.
-    fn compare_first(&mut self, first: u64, clock: &Clock) {
-        let Some(later) = self.follow(clock).filter(|&later| later < u64::MAX) else { return };
-        if first >= later.saturating_mul(FIRST_TIMES) && first - later >= FIRST_MORE {
-            let executed = match first {
-                u64::MAX => format!("could not be followed to its end within {FOLLOWED} instructions,"),
-                _ => format!("executed {first} instructions"),
-            };
-            self.unchecked.push(format!(
-                "the first iteration {executed} and a later one executed {later}: what the first one made is kept, and whether \
-                 that is the answer itself is not known"
-            ));
-        }
     }
 
     /// Notes whether other threads go on with the work of a batch when it has ended. `idle_ns`: what they do beside no batch.
@@ -150,7 +141,7 @@ impl<'f, M: Measurement + 'static> Operation<'f, M> {
     }
 
     /// Calls the closure for one batch.
-    fn run_once(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+    pub(crate) fn run_once(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         let mut bencher = Bencher::new(iterations, clock, duration::<M>);
         (self.call)(&mut bencher);
         self.outcome = bencher.outcome;
@@ -172,6 +163,16 @@ impl<'f, M: Measurement + 'static> Operation<'f, M> {
 fn duration<M: Measurement + 'static>(value: &M::Value) -> Option<Duration> {
     let value: &dyn Any = value;
     value.downcast_ref::<Duration>().copied()
+}
+
+/// Says that a closure which times its own loop returns less than half of the time that it takes.
+fn untold_time_sentence((told_ns, passed_ns): (f64, f64)) -> Option<String> {
+    (2.0 * told_ns < passed_ns).then(|| {
+        format!(
+            "its iter_custom returned {:.1} % of the time that passed in it: the rest is preparation, or a part of the operation",
+            100.0 * told_ns / passed_ns
+        )
+    })
 }
 
 /// CPU time of other threads while this one sleeps, ns.
@@ -201,6 +202,10 @@ impl<M: Measurement + 'static> Subject for Operation<'_, M> {
         let passed_ns = begun.elapsed().as_nanos() as f64;
         let others_ns = OtherThreadsTime::now().least_ns_since(others) as f64;
         (self.others_ns, self.passed_ns) = (self.others_ns + others_ns, self.passed_ns + passed_ns);
+        if let Some((told, passed)) = self.outcome.custom {
+            self.custom_ns.0 += told.as_nanos() as f64;
+            self.custom_ns.1 += passed.as_nanos() as f64;
+        }
         if !self.is_parallel && others_ns > (SHARE * passed_ns).max(LEAST_NS) {
             return Err(Error::Disturbed(
                 "other threads began to take part after the benchmark was tried, and it is measured on one CPU: run again".into(),
@@ -217,7 +222,20 @@ impl<M: Measurement + 'static> Subject for Operation<'_, M> {
         );
         let evidence =
             if self.is_parallel { beside } else { "no other thread of the process took part".into() };
-        let (unchecked, untraced) = (self.unchecked.clone(), self.untraced.clone());
+        let (mut unchecked, untraced) = (self.unchecked.clone(), self.untraced.clone());
+        unchecked.extend(untold_time_sentence(self.custom_ns));
         Report { evidence: vec![evidence], unchecked, untraced, ..Report::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn less_than_half_of_the_time_that_passed_is_said() {
+        assert_eq!(untold_time_sentence((0.0, 0.0)), None, "its loop is timed here");
+        assert_eq!(untold_time_sentence((6e6, 1e7)), None);
+        assert!(untold_time_sentence((1e6, 1e7)).is_some_and(|said| said.contains("10.0 %")));
     }
 }

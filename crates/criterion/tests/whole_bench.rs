@@ -172,19 +172,17 @@ fn callgrind_counts_what_single_steps_count() {
     assert_eq!(by_callgrind, by_steps);
 }
 
-/// The end of each benchmark of the liars by `--test`, which judges every claim and keeps no number.
-fn verdicts() -> Vec<(String, String)> {
+/// The exit code of this example by `--test`, which judges every claim and keeps no number, and the end of each benchmark that
+/// matches the filter.
+fn verdicts(name: &str, filter: &str) -> (Option<i32>, Vec<(String, String)>) {
     let home = tempfile::tempdir().expect("a directory");
-    let output = run("criterion_liars", &["--test"], home.path());
-    let verdicts = utf8_output(&output.stdout)
-        .lines()
-        .filter_map(|line| {
-            let (id, end) = line.split_once(": ")?;
-            Some((id.trim_start_matches("criterion_liars/").to_owned(), end.to_owned()))
-        })
-        .collect::<Vec<_>>();
-    assert_eq!(output.status.code(), Some(1), "{verdicts:?} {}", utf8_output(&output.stderr));
-    verdicts
+    let output = run(name, &["--test", filter], home.path());
+    let text = utf8_output(&output.stdout);
+    let verdict = |line: &str| {
+        let (id, end) = line.split_once(": ")?;
+        Some((id.trim_start_matches(&format!("{name}/")).to_owned(), end.to_owned()))
+    };
+    (output.status.code(), text.lines().filter_map(verdict).collect())
 }
 
 /// Checks that these verdicts refuse this benchmark by a sentence that holds `why`, or that contradicts its times. One that the machine disturbed has no number
@@ -205,7 +203,8 @@ fn end_of<'a>(verdicts: &'a [(String, String)], name: &str) -> &'a str {
 
 #[test]
 fn liars_are_caught_and_honest_benchmarks_are_not() {
-    let verdicts = verdicts();
+    let (code, verdicts) = verdicts("criterion_liars", "");
+    assert_eq!(code, Some(1), "{verdicts:?}");
     for (name, why) in [
         ("liar/vanishes whole", "time does not grow"),
         ("liar/ends early", "time does not grow"),
@@ -223,10 +222,45 @@ fn liars_are_caught_and_honest_benchmarks_are_not() {
         return;
     }
     if !cfg!(debug_assertions) {
-        assert_refused(&verdicts, "liar/vanishes", "optimised away");
+        assert_refused(&verdicts, "liar/vanishes", "nothing is left of this operation");
     }
     assert_refused(&verdicts, "liar/runs out", "FAILED");
     assert_refused(&verdicts, "liar/remembers", "unwitnessed");
+}
+
+#[test]
+fn what_works_once_or_returns_little_of_its_time_is_not_believed() {
+    let (_, verdicts) = verdicts("criterion_lies", "once/queue|lazy/iterator|error/file|time/a tenth");
+    if verdicts.iter().any(|(_, end)| end.contains("no witness could be called: ptrace")) {
+        println!("skipped: no process may be traced here");
+        return;
+    }
+    for name in
+        ["once/queue drained", "lazy/iterator", "error/file that is missing", "time/a tenth of the time"]
+    {
+        let end = end_of(&verdicts, name);
+        assert!(!end.starts_with("ok"), "{name}: {end}");
+    }
+}
+
+#[test]
+fn no_odd_benchmark_is_condemned() {
+    let (code, verdicts) = verdicts("criterion_odd", "batched/rotation|batched/mul|short/add|grows in|round");
+    let failed: Vec<_> = verdicts.iter().filter(|(_, end)| end.starts_with("FAILED")).collect();
+    assert!(failed.is_empty() && verdicts.len() >= 9, "{code:?} {verdicts:?}");
+}
+
+#[test]
+fn an_operation_that_sleeps_is_said_to_wait() {
+    let home = tempfile::tempdir().expect("a directory");
+    let output = run("criterion_odd", &["--bench", "waiting/sleep|short/addition"], home.path());
+    let shown = utf8_output(&output.stdout);
+    let line = |name: &str| shown.lines().find(|line| line.contains(name)).unwrap_or_default().to_owned();
+    let sleeps = line("waiting/sleep");
+    // A kernel that does not say how long a thread is ready names no wait.
+    let is_known = std::fs::read_to_string("/proc/thread-self/schedstat").is_ok();
+    assert!(!is_known || !sleeps.contains(" ns ") && sleeps.contains(" waits "), "{shown}");
+    assert!(!line("short/addition").contains(" waits "), "{shown}");
 }
 
 #[test]

@@ -35,6 +35,9 @@ pub const NEVER_ASKED: &str = "not asked of ";
 /// In the evidence of a claim that held, and in some attempts did not; followed by `1 of 3 watches`, for example.
 pub const HELD_LATE: &str = "held, and did not in ";
 
+/// Name of the figure of an operation that waits: the share of its time, %.
+pub const WAITS: &str = "waits";
+
 /// One run of the tool.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Record {

@@ -263,6 +263,11 @@ impl Case {
         self
     }
 
+    /// Whether it claims [`Claim::KeepsWorking`].
+    pub(crate) fn keeps_working(&self) -> bool {
+        self.claims.iter().any(|claim| matches!(claim, Claim::KeepsWorking(_)))
+    }
+
     /// The lap at this scale: a smoke run, which keeps no number, has none.
     pub(crate) fn lap_at(&self, scale: Scale) -> u64 {
         if scale == Scale::Smoke { 1 } else { self.lap }

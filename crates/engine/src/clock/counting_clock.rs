@@ -16,6 +16,12 @@ impl Clock {
         Self { source: Source::Steps, ..Self::with_scale(self.scale()) }
     }
 
+    /// Whether it is one of these, by which nothing is timed: a loop that divides its iterations among brackets keeps them in one.
+    #[doc(hidden)]
+    pub fn counts_steps(&self) -> bool {
+        self.source == Source::Steps
+    }
+
     /// A clock that stands still and marks its brackets for [`callgrind`].
     pub(crate) fn for_callgrind(&self) -> Self {
         Self { source: Source::Callgrind, ..Self::with_scale(self.scale()) }

@@ -239,6 +239,9 @@ impl Trial<'_> {
         };
         let mut derived =
             if self.event.is_some() { Vec::new() } else { derived::derived_figures(self.case, &costs) };
+        let timed: Vec<_> =
+            kept.iter().map(|sample| (self.clock.nanoseconds(Ticks(sample.counted)).0, sample)).collect();
+        derived.extend(derived::waiting_share(self.case, &timed).filter(|_| self.event.is_none()));
         let report = self.subject.report();
         derived.extend(report.found.into_iter().filter_map(derived::median_of_found));
         derived.extend(self.accompanied.iter().filter_map(Accompanied::alone_figure));

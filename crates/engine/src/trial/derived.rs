@@ -4,8 +4,8 @@ use super::Sample;
 use super::sweep::Sweep;
 use crate::case::{Case, Found, Rule};
 use crate::record::quantity::NANOSECONDS;
-use crate::record::{Bar, Derived, Distribution, Interval, Matrix};
-use crate::statistic::{median, percentile};
+use crate::record::{Bar, Derived, Distribution, Interval, Matrix, WAITS};
+use crate::statistic::{median, median_interval, percentile};
 use hdrhistogram::Histogram;
 
 /// The costs of a case.
@@ -24,15 +24,39 @@ pub(super) struct Costs<'a> {
 
 /// The figures that the case asks for and that its costs allow.
 pub(super) fn derived_figures(case: &Case, costs: &Costs<'_>) -> Vec<Derived> {
+    // The figure of such a case is that of its batches, which may differ from the slope where a batch begins with more work.
+    let slope = costs.sweep.filter(|_| !case.keeps_working()).map(|sweep| sweep.slope);
     let figure = |derived: &crate::case::Derived| {
-        let (value, unit) = derive_figure(derived.rule, costs)?;
+        let (value, unit) = derive_figure(derived.rule, slope.unwrap_or(costs.median), costs)?;
         Some(Derived { name: derived.name.into(), unit: unit.into(), value })
     };
     case.derived.iter().filter_map(figure).collect()
 }
 
-fn derive_figure(rule: Rule, costs: &Costs<'_>) -> Option<(Interval, &'static str)> {
-    let cost = costs.sweep.map_or(costs.median, |sweep| sweep.slope);
+/// Share of the timed part from which on an operation is said to wait.
+const LEAST_WAIT: f64 = 0.5;
+/// Largest share: more is waited outside of the timed part.
+const MOST_WAIT: f64 = 1.1;
+
+/// Share of the timed part in which no thread of this process ran, nor was ready to, %; `None` if it is less than half, of a case
+/// that names its waits itself, or if the kernel does not say how long a thread is ready. Each sample has its timed part, ns.
+pub(super) fn waiting_share(case: &Case, samples: &[(f64, &Sample)]) -> Option<Derived> {
+    let share = |(timed_ns, sample): &(f64, &Sample)| {
+        let ready_ns = sample.delta.counted.waited_ns?;
+        let busy_ns = sample.ran_ns + sample.delta.other_threads_ns + ready_ns;
+        Some((sample.elapsed_ns - busy_ns as f64) / timed_ns.max(1.0))
+    };
+    let shares = samples.iter().map(share).collect::<Option<Vec<f64>>>().filter(|_| case.keeps_working())?;
+    let value = median_interval(&shares);
+    let waits = (LEAST_WAIT..MOST_WAIT).contains(&value.estimate);
+    waits.then(|| Derived {
+        name: WAITS.into(),
+        unit: "%".into(),
+        value: value.map(|share| 100.0 * share.clamp(0.0, 1.0)),
+    })
+}
+
+fn derive_figure(rule: Rule, cost: Interval, costs: &Costs<'_>) -> Option<(Interval, &'static str)> {
     Some(match rule {
         Rule::OfNet(times) => (costs.sweep?.net?.map(|ns| times * ns), NANOSECONDS),
         Rule::OfCost(times) => (cost.map(|ns| times * ns), NANOSECONDS),
@@ -53,7 +77,7 @@ fn derive_figure(rule: Rule, costs: &Costs<'_>) -> Option<(Interval, &'static st
 /// The median of a figure that the subject found.
 pub(super) fn median_of_found(found: Found) -> Option<Derived> {
     let Found { name, unit, values } = found;
-    let value = (!values.is_empty()).then(|| crate::statistic::median_interval(&values))?;
+    let value = (!values.is_empty()).then(|| median_interval(&values))?;
     Some(Derived { name: name.into(), unit: unit.into(), value })
 }
 
@@ -148,7 +172,7 @@ mod tests {
     #[test]
     fn without_a_line_the_cost_is_the_median() {
         let costs = Costs { sweep: None, median: at(4096.0), event: Some(at(9.0)), core_hz: 1e9, cpus: 2 };
-        let value = |rule| derive_figure(rule, &costs).map(|(value, _)| value.estimate);
+        let value = |rule| derive_figure(rule, costs.median, &costs).map(|(value, _)| value.estimate);
         assert_eq!(value(Rule::OfCost(1.0 / 4096.0)), Some(1.0));
         assert_eq!(value(Rule::Bandwidth(4096)), Some(1.0));
         assert_eq!(value(Rule::PerEvent), Some(9.0));
@@ -158,7 +182,53 @@ mod tests {
     #[test]
     fn what_was_not_counted_has_no_cost() {
         let costs = Costs { sweep: None, median: at(1.0), event: None, core_hz: 1e9, cpus: 2 };
-        assert!(derive_figure(Rule::PerEvent, &costs).is_none());
+        assert!(derive_figure(Rule::PerEvent, costs.median, &costs).is_none());
+    }
+
+    /// The figure that waits in batches of 10 ms, all of which are timed, where the thread ran and was ready for so long, ms.
+    fn waits(ran_ms: f64, ready_ms: Option<f64>) -> Option<f64> {
+        let case = Case::prepared("wait", "", |_| || ());
+        let mut sample = Sample { elapsed_ns: 1e7, ran_ns: (1e6 * ran_ms) as u64, ..Sample::default() };
+        sample.delta.counted.waited_ns = ready_ms.map(|ms| (1e6 * ms) as u64);
+        waiting_share(&case, &[(1e7, &sample), (1e7, &sample)]).map(|figure| figure.value.estimate)
+    }
+
+    #[test]
+    fn a_thread_without_a_cpu_waits_unless_another_has_it() {
+        assert_eq!(waits(1.0, Some(0.0)), Some(90.0));
+        assert_eq!(waits(9.0, Some(0.0)), None);
+        assert_eq!(waits(1.0, Some(8.0)), None, "a busy machine is no wait");
+        assert_eq!(waits(1.0, None), None, "nothing is known");
+    }
+
+    #[test]
+    fn what_is_waited_around_the_timed_part_is_not_its_wait() {
+        let case = Case::prepared("wait", "", |_| || ());
+        let mut sample = Sample { elapsed_ns: 1e7, ran_ns: 1_000, ..Sample::default() };
+        sample.delta.counted.waited_ns = Some(0);
+        assert_eq!(waiting_share(&case, &[(1e5, &sample)]), None);
+    }
+
+    #[test]
+    fn a_rate_of_what_keeps_working_is_that_of_its_figure() {
+        let sweep = Sweep { slope: at(10.0), ..a_sweep() };
+        let costs = Costs { sweep: Some(&sweep), median: at(80.0), event: None, core_hz: 1e9, cpus: 2 };
+        let bytes = |case: Case| derived_figures(&case.bytes(80), &costs)[0].value.estimate;
+        assert_eq!(bytes(Case::prepared("growing", "", |_| || ())), 1.0);
+        assert_eq!(bytes(Case::looped("even", "", |_| ())), 8.0);
+    }
+
+    fn a_sweep() -> Sweep {
+        Sweep {
+            slope: at(1.0),
+            slope_quartile: 1.0,
+            intercept: at(0.0),
+            control: None,
+            net: None,
+            ratio: None,
+            doubling: at(2.0),
+            unit: 1,
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::record::quantity::{
     NANOSECONDS, format_amount, format_count, format_duration, format_half_width, format_interval,
     format_ratio,
 };
-use crate::record::{Derived, Measured, Outcome};
+use crate::record::{Derived, Measured, Outcome, WAITS};
 use crate::render::cell::shorten_middle;
 use crate::study::basis::{best_cost, ratio_to_prediction};
 use crate::study::reference_frequency::core_cycles;
@@ -188,6 +188,7 @@ fn evidence_text(measured: &Measured) -> String {
         0 => held,
         n => format!("{held}, {n} not asked"),
     };
+    let held = waiting_share(measured).map_or(held.clone(), |share| format!("{held} · waits {share:.0} %"));
     let held = disturbed_share(measured).map_or(held.clone(), |share| format!("{held} · {share} disturbed"));
     if measured.is_settled() { held } else { held + " · not settled" }
 }
@@ -205,6 +206,12 @@ fn short_evidence_text(measured: &Measured) -> String {
     };
     let held = disturbed_share(measured).map_or(held.clone(), |share| format!("{held} {share}"));
     if measured.is_settled() { held } else { held + " ~" }
+}
+
+/// The share of its time that an operation waits, %; `None` if that is little.
+fn waiting_share(measured: &Measured) -> Option<f64> {
+    let figure = measured.derived.iter().find(|figure| figure.name == WAITS);
+    figure.map(|figure| figure.value.estimate)
 }
 
 /// Disturbed samples of all samples, `3/50`; `None` if no sample was disturbed.
@@ -231,6 +238,9 @@ mod tests {
         assert_eq!(evidence_text(&measured), "unwitnessed: 2 claims held, 2 not asked · 2/4 disturbed");
         assert_eq!(short_evidence_text(&measured), "unwitnessed 2?2 2/4");
         measured.unasked.clear();
+        let value = crate::record::Interval::exactly(97.6);
+        measured.derived.push(Derived { name: WAITS.into(), unit: "%".into(), value });
+        assert_eq!(evidence_text(&measured), "✓ 2 claims · waits 98 % · 2/4 disturbed");
         measured.evidence.clear();
         assert_eq!(short_evidence_text(&measured), "none 2/4");
     }

@@ -6,7 +6,7 @@
 use super::{Judgement, testimony};
 use crate::case::{Case, Claim, Subject};
 use crate::clock::Clock;
-use crate::clock::witness::{Call, ITERATIONS, WitnessReport};
+use crate::clock::witness::{self, Call, ITERATIONS, WitnessReport};
 use crate::error::Error;
 use crate::platform::ptrace::{self, Sighting};
 use crate::record::HELD_LATE;
@@ -18,6 +18,8 @@ use crate::trial::CaseEnd;
 const LEAST: f64 = 0.96;
 /// Likewise where nothing is declared: the iterations of an honest operation may differ, such as by the length of their input.
 const LEAST_UNDECLARED: f64 = 0.25;
+/// Share below which it is said that later iterations do less than early ones, where nothing is declared.
+const LESS_UNDECLARED: f64 = 0.5;
 /// System calls of the longest batch: two stops each, some 10 µs.
 const CALLS: f64 = 2_048.0;
 /// Instructions of the longest batch, at a step each: what surrounds the iterations is some 300 …
@@ -122,15 +124,49 @@ fn watch_batch(
         let counting = clock.for_instruction_counting();
         let clock = if case.one_by_one { &counting } else { clock };
         let n = length((STEPS / each).max(MORE).min(MOST_STEPS / each));
-        let run = || drop(subject.run(n, clock));
-        match ptrace::step_through(run, testimony::claimed_callee(case), STEPS_IN_ALL) {
-            Ok(Some(sighting)) => sentences.push(judge_instructions(case, &sighting, n, each)?),
+        match watch_instructions(case, subject, clock, n) {
+            Ok(Some(sighting)) => {
+                sentences.push(judge_instructions(case, &sighting, n, each)?);
+                if let Some(sentence) = falling_work_sentence(case, &sighting, n, each) {
+                    return Ok(Some(Judgement::Unasked(sentence)));
+                }
+            }
             // It does more than the first witness saw.
             Ok(None) => {}
             Err(error) => return Ok(Some(Judgement::Unasked(not_watched_sentence(&error)))),
         }
     }
     Ok((!sentences.is_empty()).then(|| Judgement::Held(sentences.join("; "))))
+}
+
+/// Steps through a batch of `n`. What is claimed to keep working is counted in brackets if there are any, as by the first witness.
+fn watch_instructions(
+    case: &Case,
+    subject: &mut dyn Subject,
+    clock: &Clock,
+    n: u64,
+) -> crate::error::Result<Option<Sighting>> {
+    if case.keeps_working() {
+        let counted = witness::count_in_brackets(|counting| subject.run(n, counting), clock, STEPS_IN_ALL);
+        match counted {
+            Ok(Some(count)) if count.brackets > 0 => {
+                return Ok(Some(Sighting { instructions: count.instructions, ..Sighting::default() }));
+            }
+            Ok(None) => return Ok(None),
+            _ => {}
+        }
+    }
+    ptrace::step_through(|| drop(subject.run(n, clock)), testimony::claimed_callee(case), STEPS_IN_ALL)
+}
+
+/// Says that iterations behind the samples do less than early ones, and yet too much to disprove them: their inputs may differ.
+fn falling_work_sentence(case: &Case, sighting: &Sighting, n: u64, each: f64) -> Option<String> {
+    let later = sighting.instructions as f64 / n as f64;
+    (case.keeps_working() && later < LESS_UNDECLARED * each).then(|| {
+        format!(
+            "an early iteration executed {each:.1} instructions and one behind the samples {later:.1}: it does less with time, or              its inputs differ"
+        )
+    })
 }
 
 /// System calls an iteration, if claimed.
@@ -195,4 +231,20 @@ fn check_at_least(what: &str, times: f64, declared: f64, n: u64) -> Result<(), S
         "behind the samples, in a batch of {n} iterations, {what} {times:.0} times where {declared:.0} are due: the \
          operation does less in long batches, or later, than what the witness saw at the start"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn later_iterations_that_do_less_are_said_where_nothing_is_declared() {
+        let keeps = Case::prepared("queue", "", |_| || ());
+        let seen = |instructions| Sighting { instructions, ..Sighting::default() };
+        let said = |case: &Case, instructions| falling_work_sentence(case, &seen(instructions), 100, 12.0);
+        assert_eq!(said(&keeps, 1_100), None);
+        let sentence = said(&keeps, 500).expect("less than half");
+        assert!(sentence.contains("12.0 instructions and one behind the samples 5.0"), "{sentence}");
+        assert_eq!(said(&Case::looped("declared", "", |_| ()), 500), None);
+    }
 }

@@ -20,24 +20,28 @@ const STEPS: u64 = 3_000;
 /// operation that fails in the child does.
 const OF_CALLS: u32 = 4;
 
+/// What the witness saw, if it could be called, and what follows.
+type Testified = Result<(Option<WitnessReport>, Judgements), CaseEnd>;
+
 /// Calls the witness and judges the claims about its testimony; no testimony if it cannot be called.
 ///
 /// # Errors
 /// A claim does not hold, or the operation died under the witness.
-pub(in crate::trial) fn judge_by_witness(
-    case: &Case,
-    subject: &mut dyn Subject,
-    clock: &Clock,
-) -> Result<(Option<WitnessReport>, Judgements), CaseEnd> {
-    let callee = claimed_callee(case);
+pub(in crate::trial) fn judge_by_witness(case: &Case, subject: &mut dyn Subject, clock: &Clock) -> Testified {
     if counts_instructions(case) {
         // Once here, or what it remembers from its first time would be made anew, and counted, in every child.
         subject.run(1, clock)?;
     }
-    let (mut judged, mut contradicted) = (Err(CaseEnd::Failed(String::new())), 0);
-    let counting = clock.for_instruction_counting();
     let is_alone =
         case.claims.iter().all(|claim| matches!(claim, Claim::KeepsWorking(_)) || !claim.wants_witness());
+    let bracketed = if is_alone { judge_by_brackets(case, subject, clock) } else { None };
+    bracketed.unwrap_or_else(|| judge_by_tracing(case, subject, clock, is_alone))
+}
+
+fn judge_by_tracing(case: &Case, subject: &mut dyn Subject, clock: &Clock, is_alone: bool) -> Testified {
+    let callee = claimed_callee(case);
+    let (mut judged, mut contradicted) = (Err(CaseEnd::Failed(String::new())), 0);
+    let counting = clock.for_instruction_counting();
     let read = if counts_instructions(case) { &counting } else { clock };
     let mut how = first_watch(case, is_alone);
     let counts = call_filter(case);
@@ -81,6 +85,26 @@ pub(in crate::trial) fn judge_by_witness(
         if attempt >= OF_CALLS && has_broken_call_claim(case, &testimony) {
             break;
         }
+    }
+    judged
+}
+
+/// Judges by what stands in brackets, so that what prepares a batch and drops its results is no part of an iteration. `None` if
+/// the subject opens no bracket, or cannot be watched so.
+fn judge_by_brackets(case: &Case, subject: &mut dyn Subject, clock: &Clock) -> Option<Testified> {
+    let (mut judged, mut contradicted) = (None, 0);
+    while contradicted < OF_CALLS {
+        let seen =
+            witness::watch_brackets(|n, counting| subject.run(n, counting), clock, 4 * STEPS).ok()??;
+        let sentences = case.claims.iter().filter_map(|claim| judge_claim(case, claim, &seen).transpose());
+        match sentences.collect::<Result<Judgements, _>>() {
+            Ok(mut sentences) => {
+                sentences.extend(held_late(contradicted));
+                return Some(Ok((Some(seen), sentences)));
+            }
+            Err(sentence) => judged = Some(Err(CaseEnd::Failed(sentence))),
+        }
+        contradicted += 1;
     }
     judged
 }
@@ -260,8 +284,9 @@ fn judge_remaining_work(empty: f64, seen: &WitnessReport) -> Result<Option<Judge
                 .into(),
         ))),
         Some(count) if count < empty + OUTSIDE => Err(format!(
-            "the operation was optimised away: an iteration executes {count:.2} instructions, no more than the empty loop; pass \
-             what it reads and what it returns through black_box"
+            "nothing is left of this operation: its result is not used, or the compiler removed it (the operation was optimised away: \
+             an iteration executes {count:.2} instructions, no more than the empty loop); pass what it reads and what it returns \
+             through black_box"
         )),
         Some(count) => Ok(Some(Judgement::Held(format!("{count:.2} instructions an iteration")))),
         None => Ok(None),

@@ -1,0 +1,400 @@
+//! Whether anything is left of an operation, and whether it goes on: what its iterations execute, counted in copies of this process.
+
+use crate::bencher::is_single;
+use crate::operation::Operation;
+use criterion::measurement::Measurement;
+use std::time::{Duration, Instant};
+use syscost_engine::clock::witness::{MANY_BRACKETED as MANY, count_in_brackets};
+use syscost_engine::clock::{Clock, Ticks};
+use syscost_engine::{Error, Result, libc};
+use syscost_platform::ptrace::{self, Call};
+
+/// Instructions of the first iteration up to which it is followed.
+const FOLLOWED: u64 = 30_000;
+/// Instructions up to which many iterations are followed.
+const FOLLOWED_MANY: u64 = 40_000;
+/// The first iteration has made something that is kept if it executes this many times as many instructions as a later one …
+const FIRST_TIMES: f64 = 10.0;
+/// … and this many more: reading what the processor can do takes some thousand.
+const FIRST_MORE: f64 = 10_000.0;
+/// The first iteration of every batch has done what later ones need not if it executes this many times as many instructions …
+const ONCE_TIMES: f64 = 2.0;
+/// … and this many more: to allocate takes some hundred.
+const ONCE_MORE: f64 = 500.0;
+/// Likewise by time, if it cannot be followed: cold caches and new pages make a first iteration several times as long.
+const ONCE_TIMES_LONGER: f64 = 10.0;
+/// Longest first iteration that is compared by time, ns.
+const ONCE_LONGEST_NS: f64 = 50e6;
+/// Iterations by which the early work of a process is compared with its later work: no collection that doubles grows between these.
+const WINDOWS: [[u64; 2]; 2] = [[9, 13], [34, 56]];
+/// Early iterations do more if they execute this many times as many instructions …
+const EARLY_TIMES: f64 = 1.5;
+/// … and this many more.
+const EARLY_MORE: f64 = 3.0;
+/// Later windows, of which that with the most instructions counts: inputs may go round.
+const LATER: u64 = 3;
+/// Longest batch that is counted: what prepares its iterations runs too, at full speed.
+const LONGEST: Duration = Duration::from_secs(2);
+/// Two counts of one code differ by less.
+const SAME: f64 = 0.1;
+/// An operation of an instruction or two is one if it takes this many core cycles more than its empty loop.
+const CYCLES_MORE: f64 = 3.0;
+/// Iterations by which an operation of a few instructions is timed, and batches of which the quickest counts.
+const TIMED: u64 = 4_000;
+/// See [`TIMED`].
+const TRIES: usize = 9;
+
+/// What the iterations of a process that has just begun execute.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EarlyWork {
+    /// The first; [`u64::MAX`] if it cannot be followed to its end.
+    first: Option<u64>,
+    /// Each in [`WINDOWS`].
+    each: [Option<f64>; 2],
+}
+
+/// Instructions of a batch of this many iterations; [`u64::MAX`] if there are too many.
+type Count<'a> = &'a mut dyn FnMut(u64) -> Option<u64>;
+
+/// Instructions of an iteration between these two numbers of them; `None` if they could not be followed.
+fn count_each([less, more]: [u64; 2], count: Count<'_>) -> Option<f64> {
+    let few = count(less).filter(|&few| few < u64::MAX)?;
+    let many = count(more).filter(|&many| many < u64::MAX)?;
+    Some((many as f64 - few as f64) / (more - less) as f64)
+}
+
+impl<M: Measurement + 'static> Operation<'_, M> {
+    /// Looks at the first iterations, before any is run in this process.
+    pub(crate) fn early_work(&mut self, clock: &Clock) -> EarlyWork {
+        // Most of it is tracing, unless the preparation is long.
+        const TRACING: u32 = 16;
+        let begun = Instant::now();
+        let first = self.follow(clock);
+        self.each = begun.elapsed() / TRACING;
+        EarlyWork { first, each: self.count_windows(clock) }
+    }
+
+    /// Judges an operation that is warm.
+    ///
+    /// # Errors
+    /// Nothing is left of it.
+    pub(crate) fn judge_work(&mut self, early: EarlyWork, clock: &Clock) -> Result<()> {
+        self.compare_first(early, clock);
+        self.judge_remains(clock)?;
+        self.compare_windows(early, clock)?;
+        self.compare_in_batch(clock)?;
+        self.find_refusals(clock);
+        Ok(())
+    }
+
+    /// Instructions in the brackets of a batch, traced in a copy of this process.
+    fn count(&mut self, iterations: u64, limit: u64, clock: &Clock) -> Option<u64> {
+        if self.each * iterations as u32 > LONGEST {
+            return None;
+        }
+        let counted = count_in_brackets(|counting| self.run_once(iterations, counting), clock, limit).ok()?;
+        counted.map_or(Some(u64::MAX), |count| (count.brackets > 0).then_some(count.instructions))
+    }
+
+    fn count_windows(&mut self, clock: &Clock) -> [Option<f64>; 2] {
+        WINDOWS.map(|window| count_each(window, &mut |n| self.count(n, FOLLOWED_MANY, clock)))
+    }
+
+    /// The instructions of one iteration: in its bracket, or where there is none with all around it.
+    fn follow(&mut self, clock: &Clock) -> Option<u64> {
+        self.count(1, FOLLOWED, clock).or_else(|| {
+            let followed = ptrace::step_through(|| drop(self.run_once(1, clock)), None, FOLLOWED).ok()?;
+            Some(followed.map_or(u64::MAX, |seen| seen.instructions))
+        })
+    }
+
+    /// Compares the first iteration with one that comes later.
+    fn compare_first(&mut self, early: EarlyWork, clock: &Clock) {
+        let later = self.follow(clock).filter(|&later| later < u64::MAX);
+        let (Some(first), Some(later)) = (early.first, later) else { return };
+        if exceeds(first as f64, later as f64, FIRST_TIMES, FIRST_MORE) {
+            let executed = match first {
+                u64::MAX => format!("could not be followed to its end within {FOLLOWED} instructions,"),
+                _ => format!("executed {first} instructions"),
+            };
+            self.unchecked.push(format!(
+                "the first iteration {executed} and a later one executed {later}: what the first one made is kept, and whether \
+                 that is the answer itself is not known"
+            ));
+        }
+    }
+
+    /// Compares the first iterations of the process with those at the same places of later batches.
+    fn compare_windows(&mut self, early: EarlyWork, clock: &Clock) -> Result<()> {
+        let mut most = [0.0_f64; 2];
+        for turn in 1..=LATER {
+            for (most, later) in most.iter_mut().zip(self.count_windows(clock)) {
+                *most = most.max(later.unwrap_or(f64::INFINITY));
+            }
+            // Elsewhere in its inputs, if these go round.
+            self.run_once(7 * turn, clock)?;
+        }
+        let falls = early.each.into_iter().zip(most).find_map(|(early, later)| {
+            let early = early.filter(|&early| exceeds(early, later, EARLY_TIMES, EARLY_MORE))?;
+            Some(format!(
+                "an early iteration of the process executed {early:.1} instructions and a later one {later:.1}: what it works on is \
+                 used up or remembered, and the figure is of what comes after"
+            ))
+        });
+        self.unchecked.extend(falls);
+        Ok(())
+    }
+
+    /// Compares the first iteration of each batch with the others.
+    fn compare_in_batch(&mut self, clock: &Clock) -> Result<()> {
+        let around = self
+            .outcome
+            .shape
+            .and_then(|shape| count_batch(1, |n, counting| shape.run_empty(n, counting), clock));
+        let found = match self.count(1, FOLLOWED, clock) {
+            None => None,
+            Some(u64::MAX) => self.first_by_time(clock)?,
+            Some(first) => count_each(MANY, &mut |n| self.count(n, FOLLOWED_MANY, clock))
+                .map(|later| later + around.unwrap_or(0) as f64)
+                .filter(|&later| exceeds(first as f64, later, ONCE_TIMES, ONCE_MORE))
+                .map(|later| format!("executes {first} instructions and a later one {later:.0}")),
+        };
+        self.unchecked.extend(found.map(|found| {
+            format!(
+                "the first iteration of every batch {found}: it works once, and the figure is a mean that depends on the number of \
+                 iterations"
+            )
+        }));
+        Ok(())
+    }
+
+    /// How much longer the first iteration of each batch takes, if it does.
+    fn first_by_time(&mut self, clock: &Clock) -> Result<Option<String>> {
+        const FEW: u64 = 5;
+        let (mut one, mut few) = (f64::MAX, f64::MAX);
+        for _ in 0..3 {
+            one = one.min(clock.nanoseconds(self.run_once(1, clock)?).0);
+            if one > ONCE_LONGEST_NS {
+                return Ok(None);
+            }
+            few = few.min(clock.nanoseconds(self.run_once(FEW, clock)?).0);
+        }
+        let later = ((few - one) / (FEW - 1) as f64).max(1.0);
+        let is_longer = one >= ONCE_TIMES_LONGER * later;
+        Ok(is_longer.then(|| format!("takes {:.1} µs and a later one {:.2} µs", one / 1e3, later / 1e3)))
+    }
+
+    /// Compares what an iteration executes with the same loop without an operation.
+    ///
+    /// # Errors
+    /// It executes no more.
+    fn judge_remains(&mut self, clock: &Clock) -> Result<()> {
+        let Some(shape) = self.outcome.shape else { return Ok(()) };
+        if let Some(lazy) = shape.lazy {
+            self.unchecked.push(format!(
+                "its result is lazy ({lazy}): what it stands for is not done unless it is called, awaited or collected"
+            ));
+        }
+        // Without optimisation an empty loop has calls of its own.
+        if cfg!(debug_assertions) {
+            return Ok(());
+        }
+        let Some(empty) = count_loop(|n, counting| shape.run_empty(n, counting), clock) else {
+            return Ok(());
+        };
+        // A bracket around each iteration has dozens of instructions of its own, and not the same in both.
+        let is_exact = !is_single(shape.size);
+        self.empty_loop = if is_exact { empty } else { 0.0 };
+        let mut each = || count_each(MANY, &mut |n| self.count(n, FOLLOWED_MANY, clock));
+        // Twice, since a signal adds instructions to either.
+        let Some(each) = each().zip(each()).map(|(one, other)| one.min(other)) else { return Ok(()) };
+        let counts = format!(
+            "{}: an iteration executes {each:.2} instructions, and the same loop without an operation {empty:.2}",
+            shape.line
+        );
+        let removed_allocation =
+            || count_loop(|n, counting| shape.run_removed_allocation(n, counting), clock);
+        let is_removed = || removed_allocation().is_some_and(|allocation| (each - allocation).abs() <= SAME);
+        let doubt = format!(
+            "{counts}, as much as to copy a result that is ready, or as is left of a removed allocation: whether the operation is done each time is not known"
+        );
+        if each > empty + shape.copy_instructions() + SAME {
+            self.unchecked.extend(Some(doubt).filter(|_| is_removed()));
+            return Ok(());
+        }
+        if is_exact && each <= empty + SAME {
+            return Err(Error::Disproved(format!(
+                "nothing is left of this operation: its result is not used, or the compiler removed it ({counts}); return its result, \
+                 and pass what it reads through black_box"
+            )));
+        }
+        let more_ns = quickest_ns(clock, || self.run_once(TIMED, clock))?
+            - quickest_ns(clock, || shape.run_empty(TIMED, clock))?;
+        let is_longer = more_ns * clock.core_hz() / 1e9 >= CYCLES_MORE * TIMED as f64;
+        self.unchecked.extend(Some(doubt).filter(|_| !is_longer));
+        Ok(())
+    }
+
+    /// Says that the kernel refuses a call in every iteration: the operation may be an error.
+    fn find_refusals(&mut self, clock: &Clock) {
+        const ITERATIONS: usize = 8;
+        let seen = ptrace::list_syscalls(|| drop(self.run_once(ITERATIONS as u64, clock)), 1_000, |_| true);
+        let calls = seen.unwrap_or_default().entries;
+        if let Some(call) = calls.iter().filter(|call| is_refused(call)).nth(ITERATIONS - 1) {
+            self.unchecked.push(format!(
+                "the kernel refuses a system call in every iteration (number {}: {}): an error may be all that was measured",
+                call.number,
+                Error::decode_errno(call.answer).desc()
+            ));
+        }
+    }
+}
+
+/// Whether the kernel refused this call by another answer than "not now".
+fn is_refused(call: &Call) -> bool {
+    let is_later =
+        [libc::EAGAIN, libc::EINTR, libc::ETIMEDOUT].iter().any(|&errno| call.answer == -i64::from(errno));
+    call.is_refused() && !is_later
+}
+
+/// Whether it is this many times as much, and this much more.
+fn exceeds(early: f64, later: f64, times: f64, more: f64) -> bool {
+    early >= times * later && early >= later + more
+}
+
+/// Instructions of a batch without an operation.
+fn count_batch(n: u64, run: impl Fn(u64, &Clock) -> Result<Ticks>, clock: &Clock) -> Option<u64> {
+    Some(count_in_brackets(|counting| run(n, counting), clock, FOLLOWED_MANY).ok()??.instructions)
+}
+
+/// Instructions of an iteration of a loop without an operation.
+fn count_loop(run: impl Fn(u64, &Clock) -> Result<Ticks>, clock: &Clock) -> Option<f64> {
+    count_each(MANY, &mut |n| count_batch(n, &run, clock))
+}
+
+/// The quickest of some batches, ns.
+fn quickest_ns(clock: &Clock, mut batch: impl FnMut() -> Result<Ticks>) -> Result<f64> {
+    let mut quickest = f64::MAX;
+    for _ in 0..TRIES {
+        quickest = quickest.min(clock.nanoseconds(batch()?).0);
+    }
+    Ok(quickest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Bencher;
+    use std::hint::black_box;
+
+    fn work(additions: u64) -> u64 {
+        (0..additions).fold(0, |sum, at| black_box(sum + at))
+    }
+
+    /// What is said of this benchmark; `None` if no process may be traced here.
+    fn said(mut bench: impl FnMut(&mut Bencher<'_>)) -> Option<std::result::Result<String, String>> {
+        let clock = Clock::start_up();
+        let mut operation = Operation::new(&mut bench);
+        let early = operation.early_work(&clock);
+        if early.first.is_none() {
+            println!("skipped: no process may be traced here");
+            return None;
+        }
+        let judged = operation.try_until_warm(0.0, &clock).and_then(|()| operation.judge_work(early, &clock));
+        Some(judged.map(|()| operation.unchecked.join("\n")).map_err(|error| error.to_string()))
+    }
+
+    fn assert_said(bench: impl FnMut(&mut Bencher<'_>), why: &str) {
+        let Some(said) = said(bench) else { return };
+        assert!(said.as_ref().is_ok_and(|said| said.contains(why)), "{why}: {said:?}");
+    }
+
+    fn assert_believed(bench: impl FnMut(&mut Bencher<'_>)) {
+        let Some(said) = said(bench) else { return };
+        assert_eq!(said, Ok(String::new()));
+    }
+
+    #[test]
+    fn what_is_used_up_or_remembered_is_said() {
+        let mut queue: std::collections::VecDeque<u64> = (0..1_000).collect();
+        assert_said(|b| b.iter(|| queue.pop_front()), "used up or remembered");
+        let (mut answers, mut at) = ([None; 64], 0);
+        let mut memo = || {
+            at = (at + 1) % 64;
+            *answers[at].get_or_insert_with(|| work(4))
+        };
+        assert_said(|b| b.iter(&mut memo), "used up or remembered");
+    }
+
+    #[test]
+    fn what_every_batch_does_once_is_said() {
+        let cell_of_batch = |b: &mut Bencher<'_>| {
+            let mut answer = None;
+            b.iter(|| *answer.get_or_insert_with(|| work(50)));
+        };
+        assert_said(cell_of_batch, "the first iteration of every batch executes");
+        let long_cell_of_batch = |b: &mut Bencher<'_>| {
+            let mut answer = None;
+            b.iter(|| *answer.get_or_insert_with(|| work(300_000)));
+        };
+        assert_said(long_cell_of_batch, "the first iteration of every batch takes");
+    }
+
+    #[test]
+    fn what_grows_or_goes_round_is_believed() {
+        assert_believed(|b| {
+            let mut numbers = Vec::new();
+            b.iter(|| numbers.push(black_box(1u64)));
+        });
+        let mut numbers = Vec::new();
+        assert_believed(|b| b.iter(|| numbers.push(black_box(1u64))));
+        let lengths: Vec<u64> = (0..50).map(|at| 10 + at * 7 % 90).collect();
+        let mut inputs = lengths.iter().cycle();
+        assert_believed(|b| b.iter(|| work(*inputs.next().expect("a cycle"))));
+    }
+
+    #[test]
+    fn cheap_batched_operations_are_believed() {
+        let rotated = |n: u64| n.rotate_left(23).wrapping_mul(n | 7);
+        for size in [
+            criterion::BatchSize::SmallInput,
+            criterion::BatchSize::LargeInput,
+            criterion::BatchSize::PerIteration,
+        ] {
+            assert_believed(|b| b.iter_batched(|| black_box(3u64), rotated, size));
+        }
+        assert_believed(|b| b.iter_with_large_drop(|| black_box(5u64).wrapping_mul(9)));
+    }
+
+    #[test]
+    fn a_lazy_result_and_a_refused_call_are_said() {
+        let numbers = [1u64, 2, 3];
+        assert_said(|b| b.iter(|| numbers.iter().map(|number| work(*number))), "its result is lazy");
+        assert_said(|b| b.iter(|| std::fs::read("/there/is/no/such/file")), "No such file or directory");
+    }
+
+    #[test]
+    fn an_operation_that_was_removed_is_disproved_and_one_of_a_cycle_is_not() {
+        if cfg!(debug_assertions) {
+            println!("skipped: nothing is removed without optimisation");
+            return;
+        }
+        let numbers: Vec<u64> = (0..1_000).collect();
+        let Some(removed) = said(|b| b.iter(|| _ = numbers.iter().sum::<u64>())) else { return };
+        let sentence = removed.expect_err("nothing is left");
+        assert!(
+            sentence.contains("nothing is left of this operation") && sentence.contains("work.rs:"),
+            "{sentence}"
+        );
+        assert_believed(|b| b.iter(|| black_box(5u64) + 1));
+        let calls = std::sync::atomic::AtomicU64::new(0);
+        assert_believed(|b| b.iter(|| _ = calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed)));
+    }
+
+    #[test]
+    fn an_iteration_is_counted_by_the_difference_of_two_batches() {
+        let mut count = |n: u64| Some(if n > 100 { u64::MAX } else { 40 + 3 * n });
+        assert_eq!(count_each([64, 96], &mut count), Some(3.0));
+        assert_eq!(count_each(MANY, &mut count), None, "too long");
+    }
+}
