@@ -284,6 +284,7 @@ fn quickest_ns(clock: &Clock, mut batch: impl FnMut() -> Result<Ticks>) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+    use syscost_platform::testing::print_skipped;
     use crate::Bencher;
     use std::hint::black_box;
 
@@ -297,7 +298,7 @@ mod tests {
         let mut operation = Operation::new(&mut bench);
         let early = operation.early_work(&clock);
         if early.first.is_none() {
-            println!("skipped: no process may be traced here");
+            print_skipped("no process may be traced here");
             return None;
         }
         let judged = operation.try_until_warm(0.0, &clock).and_then(|()| operation.judge_work(early, &clock));
@@ -376,7 +377,7 @@ mod tests {
     #[test]
     fn an_operation_that_was_removed_is_disproved_and_one_of_a_cycle_is_not() {
         if cfg!(debug_assertions) {
-            println!("skipped: nothing is removed without optimisation");
+            print_skipped("nothing is removed without optimisation");
             return;
         }
         let numbers: Vec<u64> = (0..1_000).collect();

@@ -232,7 +232,7 @@ fn liars_are_caught_and_honest_benchmarks_are_not() {
 fn what_works_once_or_returns_little_of_its_time_is_not_believed() {
     let (_, verdicts) = verdicts("criterion_lies", "once/queue|lazy/iterator|error/file|time/a tenth");
     if verdicts.iter().any(|(_, end)| end.contains("no witness could be called: ptrace")) {
-        println!("skipped: no process may be traced here");
+        print_skipped("no process may be traced here");
         return;
     }
     for name in
