@@ -284,9 +284,9 @@ fn quickest_ns(clock: &Clock, mut batch: impl FnMut() -> Result<Ticks>) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
-    use syscost_platform::testing::print_skipped;
     use crate::Bencher;
     use std::hint::black_box;
+    use syscost_platform::testing::print_skipped;
 
     fn work(additions: u64) -> u64 {
         (0..additions).fold(0, |sum, at| black_box(sum + at))
