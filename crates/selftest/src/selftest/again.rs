@@ -198,14 +198,14 @@ mod tests {
 
     #[test]
     fn a_figure_outside_the_interval_is_counted_once_and_known_from_then_on() {
-        let seen = compare_successive(&[run(100.0), run(100.5), run(110.0), run(100.0), run(109.0)])
+        let seen = compare_successive(&[run(100.0), run(100.5), run(110.0), run(100.0), run(105.0)])
             .expect("figures");
-        // 100 → 100.5 inside; 100.5 → 110 outside; 110 → 100 and 100 → 109 inside, since 100 and 110 were seen.
+        // 100 → 100.5 inside; 100.5 → 110 outside; 110 → 100 and 100 → 105 inside, since 100 and 110 lie apart.
         assert_eq!((seen.runs, seen.figures, seen.inside.estimate), (5, 4, 0.75));
         assert!(seen.distance[1] > 0.09 && seen.furthest[0].1 == [110.0, 100.0], "{seen:?}");
         assert!(
             seen.settled > 0.0 && seen.settled < 1.0,
-            "an interval that reaches to 100 and 110 is wide: {seen:?}"
+            "an interval that rests on 100 and 110 is wide: {seen:?}"
         );
     }
 
