@@ -3,32 +3,19 @@
 //!
 //!     cargo run --release --example criterion_lies -- --test
 
+#[path = "shared/polling_executor.rs"]
+mod polling_executor;
+
+use polling_executor::Polling;
 use std::cell::OnceCell;
 use std::collections::{HashMap, VecDeque};
 use std::hint::black_box;
-use std::pin::pin;
 use std::sync::mpsc;
-use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use syscost_criterion as criterion;
 
-use criterion::async_executor::AsyncExecutor;
 use criterion::measurement::WallTime;
 use criterion::{BatchSize, BenchmarkGroup, Criterion, criterion_group, criterion_main};
-
-/// An executor that asks a future again and again until it has ended.
-struct Polling;
-
-impl AsyncExecutor for Polling {
-    fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
-        let (mut future, mut context) = (pin!(future), Context::from_waker(Waker::noop()));
-        loop {
-            if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
-                return value;
-            }
-        }
-    }
-}
 
 /// Additions that cannot be left out.
 fn work(additions: u64) -> u64 {
@@ -78,7 +65,7 @@ fn removed(group: &mut Group<'_>) {
     group.bench_function("future of nothing", |b| b.to_async(Polling).iter(|| async {}));
 }
 
-/// What these return would do the work, if somebody asked it to.
+/// Operations whose results must be called, awaited or collected before any work is done.
 fn lazy(group: &mut Group<'_>) {
     let numbers = shuffled(1_000);
     group.bench_function("closure that is not called", |b| b.iter(|| || work(100)));

@@ -2,33 +2,21 @@
 //!
 //!     cargo run --release --example criterion_odd -- --test
 
+#[path = "shared/polling_executor.rs"]
+mod polling_executor;
+
+use polling_executor::Polling;
 use std::collections::HashMap;
 use std::hint::black_box;
-use std::pin::pin;
 use std::rc::Rc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use syscost_criterion as criterion;
 
-use criterion::async_executor::AsyncExecutor;
 use criterion::measurement::WallTime;
 use criterion::{BatchSize, BenchmarkGroup, Criterion, criterion_group, criterion_main};
-
-/// An executor that asks a future again and again until it has ended.
-struct Polling;
-
-impl AsyncExecutor for Polling {
-    fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
-        let (mut future, mut context) = (pin!(future), Context::from_waker(Waker::noop()));
-        loop {
-            if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
-                return value;
-            }
-        }
-    }
-}
 
 /// A future that asks to be polled once more.
 struct Yield(bool);

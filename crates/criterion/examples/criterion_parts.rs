@@ -2,33 +2,20 @@
 //!
 //!     cargo run --release --example criterion_parts -- --bench
 
+#[path = "shared/polling_executor.rs"]
+mod polling_executor;
+
+use polling_executor::Polling;
 use std::collections::HashMap;
 use std::hint::black_box;
-use std::pin::pin;
-use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use syscost_criterion as criterion;
 
-use criterion::async_executor::AsyncExecutor;
 use criterion::measurement::WallTime;
 use criterion::{
     AxisScale, BatchSize, BenchmarkGroup, BenchmarkId, Criterion, PlotConfiguration, SamplingMode,
     Throughput, criterion_group, criterion_main,
 };
-
-/// An executor that asks a future again and again until it has ended.
-struct Polling;
-
-impl AsyncExecutor for Polling {
-    fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
-        let (mut future, mut context) = (pin!(future), Context::from_waker(Waker::noop()));
-        loop {
-            if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
-                return value;
-            }
-        }
-    }
-}
 
 fn hash(word: &[u8]) -> u64 {
     word.iter().fold(14_695_981_039_346_656_037, |hash, byte| {

@@ -23,17 +23,17 @@ struct CsvCase<'a> {
 }
 
 impl CsvCase<'_> {
-    fn number(&self, value: fn(&Measured) -> Option<f64>) -> String {
+    fn figure_cell(&self, value: fn(&Measured) -> Option<f64>) -> String {
         number_cell(self.case.measured().and_then(value))
     }
 
-    fn text(&self, value: fn(&Measured) -> String) -> String {
+    fn text_cell(&self, value: fn(&Measured) -> String) -> String {
         self.case.measured().map(value).unwrap_or_default()
     }
 
     /// The evidence of a measured case; of any other the reason why there is no number.
     fn sentence(&self) -> String {
-        self.case.outcome.reason().map_or_else(|| self.text(|m| m.evidence.join(" ")), str::to_owned)
+        self.case.outcome.reason().map_or_else(|| self.text_cell(|m| m.evidence.join(" ")), str::to_owned)
     }
 }
 
@@ -47,42 +47,44 @@ const CSV_COLUMNS: [CsvColumn; 42] = [
     ("group", |row| row.group.name.clone()),
     ("outcome", |row| row.case.status_word().to_owned()),
     ("unit", |row| row.unit.to_owned()),
-    ("hardware", |row| row.number(|m| Some(m.predicted.as_ref()?.hardware))),
-    ("software", |row| row.number(|m| Some(m.predicted.as_ref()?.software))),
-    ("predicted", |row| row.number(|m| m.predicted.as_ref().map(|p| p.hardware + p.software))),
-    ("median", |row| row.number(|m| Some(m.median.estimate))),
-    ("median_low", |row| row.number(|m| Some(m.median.low))),
-    ("median_high", |row| row.number(|m| Some(m.median.high))),
-    ("standard_deviation", |row| row.number(|m| Some(m.standard_deviation))),
-    ("ticks", |row| row.number(|m| Some(m.ticks))),
-    ("slope", |row| row.number(|m| Some(m.slope.estimate))),
-    ("slope_low", |row| row.number(|m| Some(m.slope.low))),
-    ("slope_high", |row| row.number(|m| Some(m.slope.high))),
-    ("intercept", |row| row.number(|m| Some(m.intercept.estimate))),
-    ("intercept_low", |row| row.number(|m| Some(m.intercept.low))),
-    ("intercept_high", |row| row.number(|m| Some(m.intercept.high))),
-    ("control", |row| row.number(|m| Some(m.control?.estimate))),
-    ("net", |row| row.number(|m| Some(m.net?.estimate))),
-    ("net_low", |row| row.number(|m| Some(m.net?.low))),
-    ("net_high", |row| row.number(|m| Some(m.net?.high))),
-    ("measured_over_predicted", |row| row.number(ratio_to_prediction)),
-    ("instructions", |row| row.number(|m| m.instructions)),
-    ("samples", |row| row.text(|m| m.counted.len().to_string())),
-    ("disturbed", |row| row.text(|m| m.contamination.count_disturbed().to_string())),
-    ("claims", |row| row.text(|m| m.evidence.len().to_string())),
-    ("p50", |row| row.number(|m| m.distribution.as_ref()?.value_at(50.0))),
-    ("p99", |row| row.number(|m| m.distribution.as_ref()?.value_at(99.0))),
-    ("p99.9", |row| row.number(|m| m.distribution.as_ref()?.value_at(99.9))),
-    ("p99.99", |row| row.number(|m| m.distribution.as_ref()?.value_at(99.99))),
-    ("maximum", |row| row.number(|m| m.distribution.as_ref()?.value_at(100.0))),
-    ("derived", |row| row.text(derived_text)),
-    ("quiet", |row| row.number(|m| Some(m.quiet?.figure.estimate))),
-    ("next_run_low", |row| row.number(|m| Some(m.quiet?.figure.low))),
-    ("next_run_high", |row| row.number(|m| Some(m.quiet?.figure.high))),
-    ("settled", |row| row.text(|m| m.quiet.map_or(String::new(), |quiet| quiet.is_settled().to_string()))),
-    ("cycles", |row| if row.unit == NANOSECONDS { row.number(core_cycles) } else { String::new() }),
-    ("executions", |row| row.text(|m| m.executions.len().to_string())),
-    ("events", |row| row.text(event_text)),
+    ("hardware", |row| row.figure_cell(|m| Some(m.predicted.as_ref()?.hardware))),
+    ("software", |row| row.figure_cell(|m| Some(m.predicted.as_ref()?.software))),
+    ("predicted", |row| row.figure_cell(|m| m.predicted.as_ref().map(|p| p.hardware + p.software))),
+    ("median", |row| row.figure_cell(|m| Some(m.median.estimate))),
+    ("median_low", |row| row.figure_cell(|m| Some(m.median.low))),
+    ("median_high", |row| row.figure_cell(|m| Some(m.median.high))),
+    ("standard_deviation", |row| row.figure_cell(|m| Some(m.standard_deviation))),
+    ("ticks", |row| row.figure_cell(|m| Some(m.ticks))),
+    ("slope", |row| row.figure_cell(|m| Some(m.slope.estimate))),
+    ("slope_low", |row| row.figure_cell(|m| Some(m.slope.low))),
+    ("slope_high", |row| row.figure_cell(|m| Some(m.slope.high))),
+    ("intercept", |row| row.figure_cell(|m| Some(m.intercept.estimate))),
+    ("intercept_low", |row| row.figure_cell(|m| Some(m.intercept.low))),
+    ("intercept_high", |row| row.figure_cell(|m| Some(m.intercept.high))),
+    ("control", |row| row.figure_cell(|m| Some(m.control?.estimate))),
+    ("net", |row| row.figure_cell(|m| Some(m.net?.estimate))),
+    ("net_low", |row| row.figure_cell(|m| Some(m.net?.low))),
+    ("net_high", |row| row.figure_cell(|m| Some(m.net?.high))),
+    ("measured_over_predicted", |row| row.figure_cell(ratio_to_prediction)),
+    ("instructions", |row| row.figure_cell(|m| m.instructions)),
+    ("samples", |row| row.text_cell(|m| m.counted.len().to_string())),
+    ("disturbed", |row| row.text_cell(|m| m.contamination.count_disturbed().to_string())),
+    ("claims", |row| row.text_cell(|m| m.evidence.len().to_string())),
+    ("p50", |row| row.figure_cell(|m| m.distribution.as_ref()?.value_at(50.0))),
+    ("p99", |row| row.figure_cell(|m| m.distribution.as_ref()?.value_at(99.0))),
+    ("p99.9", |row| row.figure_cell(|m| m.distribution.as_ref()?.value_at(99.9))),
+    ("p99.99", |row| row.figure_cell(|m| m.distribution.as_ref()?.value_at(99.99))),
+    ("maximum", |row| row.figure_cell(|m| m.distribution.as_ref()?.value_at(100.0))),
+    ("derived", |row| row.text_cell(derived_text)),
+    ("quiet", |row| row.figure_cell(|m| Some(m.quiet?.figure.estimate))),
+    ("next_run_low", |row| row.figure_cell(|m| Some(m.quiet?.figure.low))),
+    ("next_run_high", |row| row.figure_cell(|m| Some(m.quiet?.figure.high))),
+    ("settled", |row| {
+        row.text_cell(|m| m.quiet.map_or(String::new(), |quiet| quiet.is_settled().to_string()))
+    }),
+    ("cycles", |row| if row.unit == NANOSECONDS { row.figure_cell(core_cycles) } else { String::new() }),
+    ("executions", |row| row.text_cell(|m| m.executions.len().to_string())),
+    ("events", |row| row.text_cell(event_text)),
     ("sentence", |row| row.sentence()),
 ];
 
