@@ -37,6 +37,8 @@ impl<'a> Repository<'a> {
             std::fs::write(package.join("Cargo.toml"), manifest).unwrap();
         }
         repository.git(&["init", "--quiet", "."]);
+        // A commit starts it in the background, and it would be taken for a process that we left.
+        repository.git(&["config", "maintenance.auto", "false"]);
         Some(repository)
     }
 

@@ -186,7 +186,8 @@ impl Place {
     /// Nothing is half-written, no process is left, and no scratch.
     pub fn is_tidy(&self) {
         all_parse(&self.home());
-        assert_eq!(crate::process::of(self), [0; 0], "processes are left");
+        let left: Vec<_> = crate::process::of(self).into_iter().map(crate::process::command_line).collect();
+        assert!(left.is_empty(), "processes are left: {left:?}");
         let left: Vec<_> = std::fs::read_dir(self.temporary()).unwrap().map(|e| e.unwrap().path()).collect();
         assert!(left.is_empty(), "{left:?}");
     }

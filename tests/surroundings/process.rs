@@ -11,6 +11,12 @@ pub fn of(place: &Place) -> Vec<i32> {
     with_name(place, "")
 }
 
+/// What a process was called with: its words, with blanks between them.
+pub fn command_line(pid: i32) -> String {
+    let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    String::from_utf8_lossy(&words).replace('\0', " ")
+}
+
 /// Those of them that were started to measure this group.
 pub fn measuring(place: &Place, group: &str) -> Vec<i32> {
     with_name(place, &format!("syscost {group}\0"))

@@ -23,6 +23,8 @@ impl<'a> Project<'a> {
         let project = Self { place, root: place.path().join("project") };
         std::fs::create_dir(&project.root).unwrap();
         std::fs::create_dir(place.path().join("user")).unwrap();
+        // A commit and a push start git's maintenance in the background, which would be taken for a process that we left.
+        std::fs::write(place.path().join("user/.gitconfig"), "[maintenance]\n\tauto = false\n").unwrap();
         // What cargo and a build script do, as far as git can be harmed by it.
         place.script(
             "cargo",
@@ -59,7 +61,7 @@ impl<'a> Project<'a> {
         self.place.path().join("built")
     }
 
-    /// A program in the repository, of a user whose configuration is empty.
+    /// A program in the repository, of a user who has configured nothing else.
     fn program(&self, program: &str) -> Command {
         let mut command = self.place.program(program);
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_bytes().starts_with(b"GIT_")) {
