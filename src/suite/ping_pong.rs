@@ -22,7 +22,9 @@
 //! measuring one and the highest other; on a machine with several sockets another choice gives another number. Two
 //! ends that are awake can fall into step, so that each finds its token before it sleeps: that is another operation,
 //! and the case is tried again. The scheduler may run the woken task at once or let the waker continue: both are two
-//! switches. `yield` runs whatever the scheduler chooses; the evidence says what it chose.
+//! switches. `yield` runs whatever the scheduler chooses; the evidence says what it chose. No function of ours returns behind a
+//! switch. One that does, as read(2) of the C library, is mispredicted, since the kernel overwrites the processor's stack of return
+//! addresses: in a guest on Zen 4 pipes took 3.96 µs without such a return, 4.40 with one at one end, 4.76 with one at both.
 //!
 //! # Reading the number
 //! The control is the same calls in one process: two transfers. What the round trip costs beyond it is two switches,

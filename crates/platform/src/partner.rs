@@ -219,27 +219,24 @@ pub fn start_spinner(cpu: usize, class: Class) -> Result<Partner> {
 fn start_process(state: &Arc<Words>, place: (usize, Class), step: impl FnMut() -> i64) -> Result<(Pid, Pid)> {
     let parent = getpid();
     let child = fork_into(|| match die_with(parent) {
-        Ok(()) => take_steps(state, place, step, || true),
+        Ok(()) => take_steps(state, place, step),
         Err(errno) => errno as i32,
     });
     let child = child.map_err(|errno| start_error("fork of a partner", errno.into()))?;
     Ok((child, child))
 }
 
-/// The life of a partner: it takes steps until it may not go on, or one answers a negative error number. Returns that number
-/// without its sign, and 0 if there was none.
-fn take_steps(
-    state: &Words,
-    (cpu, class): (usize, Class),
-    mut step: impl FnMut() -> i64,
-    may_go_on: impl Fn() -> bool,
-) -> i32 {
+/// The life of a partner: it takes steps until it is asked to stop, or one answers a negative error number. Returns that number
+/// without its sign, and 0 if there was none. It is one function for processes and threads, so that a step has one caller and is
+/// inlined. A function that is called before a switch of tasks and returns after it costs more: the kernel overwrites the
+/// processor's stack of return addresses when it switches, and each such return is mispredicted, 0.39 µs in a guest on Zen 4.
+fn take_steps(state: &Words, (cpu, class): (usize, Class), mut step: impl FnMut() -> i64) -> i32 {
     if let Err(errno) = set_cpu_and_class(cpu, class) {
         state[STATE].value.store(REFUSED + errno as u32, SeqCst);
         return errno;
     }
     state[STATE].value.store(READY, SeqCst);
-    while may_go_on() {
+    while state[STOP].value.load(SeqCst) == 0 {
         let answer = step();
         if answer < 0 {
             return -answer as i32;
@@ -270,7 +267,7 @@ fn start_thread(
     let builder = std::thread::Builder::new().stack_size(256 << 10);
     let life = move || {
         let _ = sender.send(gettid());
-        let refused = take_steps(&state, place, step, || state[STOP].value.load(SeqCst) == 0);
+        let refused = take_steps(&state, place, step);
         state[ANSWER].value.store(refused as u32, SeqCst);
     };
     let thread = builder.spawn(life).map_err(|cause| start_error("clone of a partner thread", cause))?;
