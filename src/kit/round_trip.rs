@@ -38,7 +38,7 @@ impl<F: FnMut() -> i64> Subject for Exchange<F> {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         let Self { name, partners, waits, alarm, once } = self;
         let waits = *waits * iterations;
-        // By a closure, which is inlined: see `take_steps` of a partner.
+        #[expect(clippy::redundant_closure, reason = "it is inlined, see `take_steps` of a partner")]
         let timed = || time_until_refused(iterations, clock, || once());
         match alarm.run_with_limit(partner_time_limit(waits), timed) {
             (ticks, 0) => Ok(ticks),
