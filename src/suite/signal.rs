@@ -67,6 +67,7 @@ fn cases() -> Vec<Case> {
             |descriptor, me| operation::send_signal(me, SIGNAL).min(only(SIGNAL.into(), descriptor.read())))
             .claim(Claim::Enters(vec![("kill", libc::SYS_kill), ("read", libc::SYS_read)]))
             .claim(Claim::Checked("the signal that was read was the one sent"))
+            .need(Need::new(|_| Descriptor::check_read_by_child()))
             .predict(200.0, 1_500.0, "two entries, a queue entry allocated and freed, 128 bytes copied"),
         fault_case(),
         operation_case("timer", "a POSIX timer's expiry, until its handler has run", |_| Ok((Action::counting_handler()?, Timer::new()?)), |(_, timer), _| {

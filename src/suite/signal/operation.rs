@@ -12,6 +12,7 @@
 use crate::error::{Error, Result, ensure};
 use crate::kit::kernel_call::check_granted;
 use crate::platform::arch::syscall4;
+use crate::platform::child::Child;
 use crate::platform::limit;
 use memmap2::MmapMut;
 use nix::errno::Errno;
@@ -22,6 +23,7 @@ use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsFd, AsRawFd};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// The signal that is sent. Nothing else in this crate uses it.
 pub const SIGNAL: i32 = libc::SIGUSR1;
@@ -188,6 +190,9 @@ impl Drop for Page {
     }
 }
 
+/// Time for a child that sends itself a signal and reads it.
+const CHILD_LIMIT: Duration = Duration::from_secs(5);
+
 /// A descriptor from which [`SIGNAL`] is read. The signal is blocked in this thread until it is dropped.
 pub struct Descriptor {
     file: SignalFd,
@@ -206,6 +211,23 @@ impl Descriptor {
         check_granted("rt_sigprocmask", set_blocked(true))?;
         // SAFETY: OWN-BUFFER: plain integers, for which zero is valid.
         Ok(Self { file, about: Box::new(unsafe { std::mem::zeroed() }) })
+    }
+
+    /// Checks that a forked child reads its own signals from a descriptor that it inherits: a witness does so. In gVisor it
+    /// would read those of its parent.
+    ///
+    /// # Errors
+    /// A sentence that says that it does not, or why the descriptor cannot be had.
+    pub fn check_read_by_child() -> std::result::Result<(), String> {
+        let mut inherited = Self::new().map_err(|error| error.to_string())?;
+        let child = Child::start(move || {
+            let sent = send_signal(nix::unistd::getpid().as_raw(), SIGNAL);
+            assert!(sent == 0 && inherited.read() == i64::from(SIGNAL));
+        });
+        let ended = child.and_then(|child| child.wait_for_success(CHILD_LIMIT));
+        ended.map_err(|_| {
+            "a process does not read its signals from a signalfd that it inherits, so no witness can watch it".into()
+        })
     }
 
     /// Reads one signal. Returns its number, or a negative error number.
