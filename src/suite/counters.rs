@@ -96,6 +96,7 @@ fn is_rate(name: &str) -> bool {
     matches!(name, "idle" | "spent")
 }
 
+/// The least that a kept counter can cost: one read of its open file, without parsing.
 fn kept_floor(path: fn() -> Result<String>) -> Result<Call> {
     let path = path()?;
     let file = File::open(&path).map_err(|e| Error::file(&path, "opening", e))?;
@@ -103,6 +104,7 @@ fn kept_floor(path: fn() -> Result<String>) -> Result<Call> {
     boxed_call(move || read_once(&file, &mut buffer))
 }
 
+/// The least that a counter without a kept file can cost: its files opened, read and closed, without parsing.
 fn stateless_floor(name: &str, path: fn() -> Result<String>) -> Result<Call> {
     let (path, twice, over_all_cpus) = (path()?, is_rate(name), name == "idle");
     let mut buffer = vec![0; 64 << 10];

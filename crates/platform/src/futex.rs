@@ -75,7 +75,8 @@ pub fn requeue_all(from: &AtomicU32, to: &AtomicU32, value: u32) -> i64 {
     unsafe { syscall6(libc::SYS_futex, [from, operation, 0, i32::MAX as usize, to, value as usize]) }
 }
 
-/// How many threads of this process sleep on the word, which must have this value: each is moved to where it is.
+/// How many threads of this process sleep on the word, or `-EAGAIN` if it has another value than this. The kernel counts the
+/// sleepers that it moves to another word; here that word is the same one.
 pub fn count_sleepers(word: &AtomicU32, value: u32) -> i64 {
     requeue_all(word, word, value)
 }
