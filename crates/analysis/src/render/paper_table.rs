@@ -3,7 +3,7 @@
 mod rate_sheet;
 
 use super::sheet::Sheet;
-use crate::study::paper::{GROUP, Paper, find_displacement};
+use crate::study::paper::{GROUP, Paper, displacement_of, find_displacement};
 use syscost_engine::record::{Displaced, Interval, Record};
 
 /// A cell without a measurement.
@@ -45,9 +45,9 @@ pub fn filled_sheets(paper: &Paper, record: &Record) -> Vec<Sheet> {
 }
 
 /// The cases of the group that have a number, by their ids.
-fn displaced_cases(record: &Record) -> impl Iterator<Item = (&str, &Displaced)> {
+fn displaced_cases(record: &Record) -> impl Iterator<Item = (&str, Displaced)> {
     let cases = record.groups.iter().filter(|run| run.name == GROUP).flat_map(|run| &run.cases);
-    cases.filter_map(|case| Some((&*case.id, case.measured()?.displaced.as_ref()?)))
+    cases.filter_map(|case| Some((&*case.id, displacement_of(case)?)))
 }
 
 /// A cell and the name of its column.
@@ -67,8 +67,8 @@ fn named_sheet(title: String, rows: impl Iterator<Item = Vec<NamedCell>>, notes:
 fn computation_sheet(paper: &Paper, record: &Record) -> Sheet {
     let rows = paper.compute.iter().map(|row| {
         let ours = find_displacement(record, &row.id);
-        let charged = ours.and_then(|ours| ours.charged);
-        let column = |field: fn(&Displaced) -> Option<Interval>| ours.and_then(field);
+        let column = |field: fn(&Displaced) -> Option<Interval>| ours.as_ref().and_then(field);
+        let charged = column(|o| o.charged);
         let (theirs, free) = (column(|o| o.paper), column(|o| o.daemon_free));
         vec![
             ("asked", row.id.trim_start_matches("compute/").to_owned()),
@@ -94,7 +94,7 @@ fn send_sheet(paper: &Paper, record: &Record) -> Sheet {
         let ours = ["loopback", "steered", "nodes", "tcp-peer"]
             .map(|way| find_displacement(record, &format!("{way}/{}", row.id)));
         let cells = ours.iter().flat_map(|ours| {
-            let column = |field: fn(&Displaced) -> Option<Interval>| ours.and_then(field);
+            let column = |field: fn(&Displaced) -> Option<Interval>| ours.as_ref().and_then(field);
             let difference = column(|o| o.difference);
             [
                 format_microseconds(column(|o| o.charged)),
@@ -134,8 +134,8 @@ fn send_sheet(paper: &Paper, record: &Record) -> Sheet {
 fn loops_sheet(paper: &Paper, record: &Record) -> Sheet {
     let rows = paper.loops.iter().map(|row| {
         let ours = find_displacement(record, &row.id);
-        let gap = ours.and_then(|ours| ours.gap);
-        let deviation = ours.map(|ours| ours.deviation / 1e3);
+        let gap = ours.as_ref().and_then(|ours| ours.gap);
+        let deviation = ours.as_ref().map(|ours| ours.deviation / 1e3);
         let share = gap.zip(deviation).map(|(gap, deviation)| 100.0 * deviation / (gap.estimate / 1e3));
         let plain = |value: Option<f64>| value.map_or(NOTHING.into(), |value| format_fixed(value, 2));
         vec![
@@ -198,7 +198,7 @@ fn wire_phrase(record: &Record) -> String {
 fn quiet_note(record: &Record, prefix: &str) -> String {
     let prefix = format!("{GROUP}/{prefix}");
     let of_prefix = record.cases().filter(|(_, case)| case.id.starts_with(&prefix));
-    let all: Vec<_> = of_prefix.filter_map(|(_, case)| case.measured()?.displaced.as_ref()).collect();
+    let all: Vec<_> = of_prefix.filter_map(|(_, case)| displacement_of(case)).collect();
     let quiet = all.iter().filter(|displaced| displaced.quiet).count();
     format!(
         "ours: the machine was quiet in {quiet} of {} cases; where it was not, the paper's estimate is missing",

@@ -61,9 +61,9 @@ fn message_size(row: &Rate) -> String {
 }
 
 fn rate_cells(record: &Record, whole: &str, parts: Option<SeparatePrediction>) -> [NamedCell; 13] {
-    let measured = find_displacement(record, whole).and_then(|ours| ours.throughput.as_ref());
+    let measured = find_displacement(record, whole).and_then(|ours| ours.throughput);
     let rate = |rate: Option<Interval>| rate.map_or(NOTHING.into(), |rate| format_fixed(rate.estimate, 0));
-    let throughput = |field: fn(&Throughput) -> Interval| measured.map(field);
+    let throughput = |field: fn(&Throughput) -> Interval| measured.as_ref().map(field);
     let part = |field: fn(&SeparatePrediction) -> Interval| parts.as_ref().map(field);
     let us = parts.and_then(|parts| parts.beyond_whole).map(|more| more.map(|ns| 1e-3 * ns));
     [

@@ -138,7 +138,7 @@ fn measured_points(
     points_of_rows(
         rows,
         |row| &row.id,
-        |row| find_displacement(record, &format!("{way}{}", row.id)).and_then(&field),
+        |row| find_displacement(record, &format!("{way}{}", row.id)).as_ref().and_then(&field),
     )
 }
 
