@@ -61,6 +61,9 @@ pub struct Record {
     pub seed: u64,
     /// The machine, kernel and build.
     pub fingerprint: Fingerprint,
+    /// Whether it was saved on the way and never ended, or was interrupted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unfinished: bool,
     /// One entry a group, in the order in which they ran.
     pub groups: Vec<GroupRun>,
 }

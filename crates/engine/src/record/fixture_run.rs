@@ -17,6 +17,7 @@ pub fn fixture_record() -> Record {
         unit: "ns".into(),
         seed: 42,
         fingerprint: crate::environment::Fingerprint::default(),
+        unfinished: false,
         groups: vec![clock_read_group(), known_work_group(), call_group(), syscall_group()],
     }
 }

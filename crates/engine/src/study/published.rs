@@ -8,7 +8,7 @@ use crate::record::{Headline, Interval, Record};
 use crate::render::figure_line::HeadlineFigure;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The name on the command line, and the file.
 const FILES: [(&str, &str); 2] = [
@@ -93,6 +93,12 @@ impl Published {
     pub fn values_ns(&self) -> BTreeMap<String, f64> {
         let costs = self.rows.iter().filter(|value| value.figure.is_none());
         costs.filter_map(|value| Some((value.id.clone(), value.ns?))).collect()
+    }
+
+    /// The groups of our cases beside these values.
+    pub fn group_names(&self) -> BTreeSet<&str> {
+        let ids = self.rows.iter().map(|value| value.id.strip_prefix("fall/").unwrap_or(&value.id));
+        ids.filter_map(|id| Some(id.split_once('/')?.0)).filter(|group| *group != "fit").collect()
     }
 
     /// Notes below a table with these values: their source, and which of them time another operation. None if the
