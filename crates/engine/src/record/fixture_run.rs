@@ -64,6 +64,7 @@ fn call_group() -> GroupRun {
         slope: interval_around(0.31),
         intercept: interval_around(0.3134),
         cases: 9,
+        expected: None,
         worst: None,
     });
     let reason = "time(2n) is 1.31 times time(n), expected 2.00 ± 0.05: the call was optimised away.";

@@ -23,6 +23,8 @@ pub struct Published {
     pub name: String,
     /// The authors and the machine.
     pub source: String,
+    /// The frequency of their core, GHz; `None` of a reference machine.
+    pub ghz: Option<f64>,
     /// In the order of the report.
     pub rows: Vec<PublishedValue>,
     /// Published values without a matching case of ours.
@@ -58,6 +60,11 @@ pub struct PublishedValue {
     pub predicted_ns: Option<f64>,
     /// The authors' own prediction where it is no single time: `3 to 5 cycles`.
     pub expected: Option<String>,
+    /// The cycles that they print beside it.
+    pub cycles: Option<f64>,
+    /// Whether the value is a limit that stays above what they measured, which is no number.
+    #[serde(default)]
+    pub below: bool,
     /// What they timed.
     pub what: String,
     /// Whether that is another operation than that of the case.
@@ -83,6 +90,7 @@ pub struct Without {
 #[serde(deny_unknown_fields)]
 struct Sheet {
     source: String,
+    ghz: f64,
     value: Vec<PublishedValue>,
     #[serde(default)]
     without: Vec<Without>,
@@ -139,7 +147,8 @@ fn load_published(name: &str) -> Result<Published> {
         return Ok(reference_values(name, reference));
     };
     let sheet: Sheet = parse_compiled_in(name, text, "published values")?;
-    Ok(Published { name: name.into(), source: sheet.source, rows: sheet.value, without: sheet.without })
+    let Sheet { source, ghz, value: rows, without } = sheet;
+    Ok(Published { name: name.into(), source, ghz: Some(ghz), rows, without })
 }
 
 /// The figures of a reference machine as published ones.
@@ -159,6 +168,7 @@ fn reference_values(name: &str, reference: Reference) -> Published {
     Published {
         name: name.into(),
         source: format!("a {}: {}", reference.kind, reference.machine),
+        ghz: None,
         rows: reference.figures.into_iter().map(row).collect(),
         without: Vec::new(),
     }
