@@ -85,14 +85,16 @@ fn computation_sheet(paper: &Paper, record: &Record) -> Sheet {
         ]
     });
     let source = format!("1997: {}; % is how much more than accounting", paper.source);
-    let notes = vec![source, quiet_note(record, "compute/")];
+    let notes = vec![source, quiet_note(record, &["compute"])];
     named_sheet("Table 1: plain computation, µs an operation".into(), rows, notes)
 }
 
+/// The ways over which the second table sends, by the beginnings of their ids.
+const SENT: [&str; 4] = ["loopback", "steered", "nodes", "tcp-peer"];
+
 fn send_sheet(paper: &Paper, record: &Record) -> Sheet {
     let rows = paper.send.iter().map(|row| {
-        let ours = ["loopback", "steered", "nodes", "tcp-peer"]
-            .map(|way| find_displacement(record, &format!("{way}/{}", row.id)));
+        let ours = SENT.map(|way| find_displacement(record, &format!("{way}/{}", row.id)));
         let cells = ours.iter().flat_map(|ours| {
             let column = |field: fn(&Displaced) -> Option<Interval>| ours.as_ref().and_then(field);
             let difference = column(|o| o.difference);
@@ -126,7 +128,7 @@ fn send_sheet(paper: &Paper, record: &Record) -> Sheet {
             "peer: another machine, with `--peer`; the receive work of the interface is in it as far as it is done on the measuring \
              CPU (its interrupt's affinity, or receive steering)"
                 .into(),
-            quiet_note(record, "nodes/"),
+            quiet_note(record, &SENT),
         ],
     }
 }
@@ -194,12 +196,11 @@ fn wire_phrase(record: &Record) -> String {
     }
 }
 
-/// The number of these cases that were measured on a quiet machine.
-fn quiet_note(record: &Record, prefix: &str) -> String {
-    let prefix = format!("{GROUP}/{prefix}");
-    let of_prefix = record.cases().filter(|(_, case)| case.id.starts_with(&prefix));
-    let all: Vec<_> = of_prefix.filter_map(|(_, case)| displacement_of(case)).collect();
-    let quiet = all.iter().filter(|displaced| displaced.quiet).count();
+/// The number of the cases of these ways that were measured on a quiet machine.
+fn quiet_note(record: &Record, ways: &[&str]) -> String {
+    let is_of_way = |id: &str| ways.iter().any(|way| id.starts_with(&format!("{GROUP}/{way}/")));
+    let all: Vec<_> = displaced_cases(record).filter(|(id, _)| is_of_way(id)).collect();
+    let quiet = all.iter().filter(|(_, displaced)| displaced.quiet).count();
     format!(
         "ours: the machine was quiet in {quiet} of {} cases; where it was not, the paper's estimate is missing",
         all.len()
@@ -282,11 +283,14 @@ mod tests {
             ..Displaced::default()
         };
         let paper = Paper::read().expect("four tables");
-        let sheets = paper_sheets(&paper, &record_of_cases(vec![measured_case("nodes/3000B", displaced)]));
+        let sheets =
+            paper_sheets(&paper, &record_of_cases(vec![measured_case("nodes/3000B", displaced.clone())]));
         let row = &sheets[1].rows[2];
         assert_eq!(row[..4], ["3000B", "777", "1280", "+64.74"]);
         assert_eq!(row[12..16], ["10.00", "20.00", "+100.0", "[90.0, 110.0]"]);
         assert!(sheets[1].notes[3].contains("quiet in 1 of 1 cases"), "{:?}", sheets[1].notes);
+        let sheets = paper_sheets(&paper, &record_of_cases(vec![measured_case("loopback/3000B", displaced)]));
+        assert!(sheets[1].notes[3].contains("quiet in 1 of 1 cases"), "every way: {:?}", sheets[1].notes);
     }
 
     #[test]
