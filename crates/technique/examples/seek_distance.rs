@@ -107,6 +107,7 @@ fn on_a_device(file: &PatternFile, known: Known) -> Done<()> {
         );
     };
     let truth = seek_distances(&alone.traced);
+    let (mut looks, mut in_turn) = (0, 0);
     tell("traced".into(), &truth, &truth);
     for (name, period) in
         [("ten to a read", service / 10), ("one to a read", service), ("one to five reads", 5 * service)]
@@ -114,13 +115,14 @@ fn on_a_device(file: &PatternFile, known: Known) -> Done<()> {
         let seen = read_all(file, Some(period))?;
         let label = format!("{name}, every {:.0} µs", period.as_secs_f64() * 1e6);
         tell(label, &seek_distances(&seen.sampled), &seek_distances(&seen.traced));
-        let looks = seen.sampled.iter().skip_while(|block| **block == 0).count();
-        if looks == 0 {
-            return Err("the sampler has seen no read".into());
-        }
-        let found = Interval::exactly(in_order(&seen.sampled, &drawn) as f64);
-        known.check_truth("looks that saw a block in its turn", looks as f64, found)?;
+        looks += seen.sampled.iter().skip_while(|block| **block == 0).count();
+        in_turn += in_order(&seen.sampled, &drawn);
     }
+    if looks == 0 {
+        return Err("the sampler has seen no read".into());
+    }
+    let found = Interval::exactly(in_turn as f64);
+    println!("{}", known.check_truth("looks that saw a block in its turn", looks as f64, found)?);
     let found = Interval::exactly(sum(&alone.traced));
     println!("{}", known.check_truth("the sum of the seeks on the device, traced", sum(&drawn), found)?);
     println!();
