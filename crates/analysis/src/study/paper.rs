@@ -127,6 +127,8 @@ pub struct SeparatePrediction {
     pub displaced: Interval,
     /// How far it is off the measured rate: 0.02 is 2 % more.
     pub displaced_off: Interval,
+    /// Predicted from the paper's estimates, and how far that is off.
+    pub paper: Option<[Interval; 2]>,
     /// Predicted from the accounts.
     pub charged: Interval,
     /// How far it is off.
@@ -150,10 +152,12 @@ impl SeparatePrediction {
             .filter_map(|whole| Self::from_execution(whole, &send, &computation))
             .collect();
         let column = |field: fn(&Self) -> Interval| pool_intervals(each.iter().map(field));
+        let papers = |at: usize| pool_intervals(each.iter().filter_map(|one| Some(one.paper?[at])));
         Some(Self {
             real: column(|one| one.real)?,
             displaced: column(|one| one.displaced)?,
             displaced_off: column(|one| one.displaced_off)?,
+            paper: papers(0).zip(papers(1)).map(|(rate, off)| [rate, off]),
             charged: column(|one| one.charged)?,
             charged_off: column(|one| one.charged_off)?,
             computation: column(|one| one.computation)?,
@@ -174,6 +178,7 @@ impl SeparatePrediction {
             real,
             displaced: operations_per_second(displaced),
             displaced_off: relative_error(displaced, real),
+            paper: cost(|o| o.paper).map(|ns| [operations_per_second(ns), relative_error(ns, real)]),
             charged: operations_per_second(charged),
             charged_off: relative_error(charged, real),
             computation,
