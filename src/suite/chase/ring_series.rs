@@ -57,6 +57,9 @@ fn with_ring_claims(case: Case) -> Case {
 
 const TLB: &str = "a line of each page of 4 KiB in random order";
 
+/// Every power from 4 KiB to 256 MiB.
+const EVERY: &[u32] = &[12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28];
+
 fn all_series() -> Vec<Series> {
     let random = |name: &str, pages, words: &str, range, default| Series {
         name: name.into(),
@@ -68,7 +71,6 @@ fn all_series() -> Vec<Series> {
         sizes: Sizes { range, default },
     };
     let quarters = Range::Quarters(10, 32);
-    const EVERY: &[u32] = &[12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28];
     #[rustfmt::skip]
     let mut all = vec![
         random("random", Pages::Base, "lines in random order", quarters, &[14, 18, 22, 24, 26, 28]),
@@ -106,14 +108,15 @@ fn stride_series(bytes: usize) -> Series {
     }
 }
 
-/// The order of the CSE 221 report: its figures have strides of 64 and 512 bytes, its table 64 and 256. At default scale
-/// each level of its machine has a size.
+/// The order of the CSE 221 report: its figures have strides of 64 and 512 bytes, its table 64 and 256. At default scale the figures
+/// are whole, and each level of its machine has a size of the table.
 fn quarters_series(bytes: usize) -> Series {
+    let default = if bytes == 256 { &[14, 17, 22, 28] } else { EVERY };
     Series {
         name: format!("quarters-{bytes}"),
         words: format!("slots {bytes} bytes apart, from each quarter in turn"),
         order: Order::Quarters,
-        sizes: Sizes { range: Range::Powers(12, 28), default: &[14, 17, 22, 28] },
+        sizes: Sizes { range: Range::Powers(12, 28), default },
         ..stride_series(bytes)
     }
 }
@@ -123,7 +126,8 @@ fn list_series() -> Series {
     Series {
         name: "list".into(),
         words: "nodes of a line each as a C library lays them, one after another".into(),
-        sizes: Sizes { range: Range::Powers(12, 28), default: &[14, 18, 22, 28] },
+        // The report's figure is the whole curve.
+        sizes: Sizes { range: Range::Powers(12, 28), default: EVERY },
         ..stride_series(LINE + 16)
     }
 }
@@ -134,7 +138,8 @@ fn first_pass_series() -> Series {
         name: "list-first".into(),
         words: "a pass through nodes of a line each, one after another, none of which is in a cache".into(),
         pass: Pass::First,
-        sizes: Sizes { range: Range::Few, default: &[14, 18, 22] },
+        // The last of them lies beyond the last level of most caches.
+        sizes: Sizes { range: Range::Few, default: &[14, 18, 22, 26] },
         ..list_series()
     }
 }
