@@ -5,6 +5,7 @@ mod rate_sheet;
 use super::sheet::Sheet;
 use crate::study::paper::{GROUP, Paper, displacement_of, find_displacement};
 use syscost_engine::record::{Displaced, Interval, Record};
+use syscost_engine::study::executions::pool_intervals;
 
 /// Heads of the two estimators of a displaced time.
 const PAPERS: &str = "paper's";
@@ -84,7 +85,7 @@ fn computation_sheet(paper: &Paper, record: &Record) -> Sheet {
             ("%", format_signed(row.percent, 2)),
             ("accounting", format_microseconds(charged)),
             (PAPERS, format_microseconds(theirs)),
-            ("%", format_percent_more(theirs, charged)),
+            ("%", format_papers_more(ours.as_ref())),
             (OURS, format_microseconds(column(|o| o.gap))),
             ("%", format_percent_more(column(|o| o.gap), charged)),
             ("daemon-free", format_microseconds(free)),
@@ -108,7 +109,7 @@ fn send_sheet(paper: &Paper, record: &Record) -> Sheet {
             [
                 format_microseconds(column(|o| o.charged)),
                 format_microseconds(column(|o| o.paper)),
-                format_percent_more(column(|o| o.paper), column(|o| o.charged)),
+                format_papers_more(ours.as_ref()),
                 format_microseconds(column(|o| o.gap)),
                 format_percent(difference),
                 format_percent_range(difference),
@@ -254,6 +255,13 @@ fn format_percent_more(one: Option<Interval>, than: Option<Interval>) -> String 
     ratio.map_or(NOTHING.into(), |percent| format_signed(percent, 2))
 }
 
+/// How much more than accounting the paper's estimate is: in the executions that have it, each against its own accounts.
+fn format_papers_more(ours: Option<&Displaced>) -> String {
+    let more = |one: &Displaced| Some(Interval::exactly(one.paper?.estimate / one.charged?.estimate - 1.0));
+    let pooled = ours.and_then(|ours| pool_intervals(ours.each_execution().iter().filter_map(more)));
+    pooled.map_or(NOTHING.into(), |more| format_signed(100.0 * more.estimate, 2))
+}
+
 fn format_percent(share: Option<Interval>) -> String {
     share.map_or(NOTHING.into(), |share| format_signed(100.0 * share.estimate, 1))
 }
@@ -325,6 +333,19 @@ mod tests {
             "every way: {:?}",
             sheets[1].notes
         );
+    }
+
+    #[test]
+    fn an_execution_without_the_papers_estimate_is_not_held_against_it() {
+        let execution = |charged: f64, paper: Option<f64>| Displaced {
+            charged: ten_percent_interval(charged),
+            paper: paper.and_then(ten_percent_interval),
+            ..Displaced::default()
+        };
+        let executions = vec![execution(20e3, Some(21e3)), execution(40e3, None)];
+        let pooled = Displaced { executions, ..execution(30e3, Some(21e3)) };
+        assert_eq!(format_papers_more(Some(&pooled)), "+5.00");
+        assert_eq!(format_papers_more(Some(&execution(20e3, None))), NOTHING);
     }
 
     #[test]

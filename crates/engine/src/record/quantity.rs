@@ -37,7 +37,7 @@ pub fn format_duration(ns: f64) -> String {
     format!("{} {unit}", format_digits(ns / divisor, decimal_places(ns / divisor)))
 }
 
-/// A duration with all of its digits, as somebody published it: `18.117232 ms`.
+/// A duration with all of its digits, as a report prints it: `18.117232 ms`.
 pub fn format_exact_duration(ns: f64) -> String {
     let (divisor, unit) = unit_step(ns, &TIME);
     // Nine digits: without the last bits of the division.

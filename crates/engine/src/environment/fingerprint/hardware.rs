@@ -27,7 +27,7 @@ pub struct Hardware {
     pub network_cards: Option<String>,
 }
 
-/// Why a field of the hardware is unknown, in a sentence; `None` of a field that is not told apart.
+/// Why a field of the hardware is unknown, in a sentence; `None` of a field whose reason is not looked for.
 pub fn unknown_reason(field: &str) -> Option<String> {
     match field {
         "memory_modules" => memory_module::bandwidth_limit().err(),
