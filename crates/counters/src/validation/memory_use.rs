@@ -202,7 +202,7 @@ fn check_major_faults(by: &Functions, scratch: &Path) -> Result<[Finding; 2]> {
     let expected = MAJOR as u64;
     Ok([
         Finding::exact_count("pages read from the disk", "", expected, all_after - all),
-        Finding::exact_count("of these major, by their count alone", "", expected, major_after - major),
+        Finding::exact_count("of these, major faults by `stat`", "", expected, major_after - major),
     ])
 }
 
