@@ -61,6 +61,7 @@ fn record(
             kernel_release: Some(format!("6.{}.0", baseline % 8)),
             ..Fingerprint::default()
         },
+        unfinished: false,
         groups,
     }
 }

@@ -157,6 +157,20 @@ mod tests {
     }
 
     #[test]
+    fn a_chart_that_names_a_stride_has_the_curves_of_this_stride() {
+        let curves = GROUPS.iter().flat_map(|group| group.curves);
+        let strides = curves.filter_map(|curve| {
+            let chart = curve.chart.rsplit_once(" at ")?.1.strip_suffix(" bytes")?;
+            Some((chart, curve.prefix))
+        });
+        let strides: Vec<_> = strides.collect();
+        assert!(
+            strides.len() > 2 && strides.iter().all(|(n, prefix)| prefix.ends_with(&format!("-{n}/"))),
+            "{strides:?}"
+        );
+    }
+
+    #[test]
     fn every_curve_has_cases_and_no_two_have_the_same() {
         for group in GROUPS {
             let ids: Vec<String> = (group.cases)().iter().map(|case| group.id(case)).collect();

@@ -67,6 +67,7 @@ fn run(name: &str, started: u64) -> Record {
         unit: "ns".into(),
         seed: 42,
         fingerprint: Default::default(),
+        unfinished: false,
         groups: vec![GroupRun { name: "call".into(), version: "1".into(), cases, ..GroupRun::default() }],
     }
 }

@@ -4,7 +4,7 @@
 use super::archive::Archive;
 use super::flag::Home;
 use super::help::render_manual_page;
-use super::list::{default_place, missing_need};
+use super::list::default_place;
 use super::page::{self, Tone};
 use crate::case::{Case, Group, Prediction};
 use crate::driver::{layout, nearest_names};
@@ -119,8 +119,8 @@ fn render_case(id: &str, case: &Case, last: Option<[String; 2]>, layout: Layout)
 
 fn needs_summary(case: &Case) -> String {
     let place = default_place(&scratch::scratch_parent());
-    match (case.needs.len(), missing_need(case, &place)) {
-        (0, _) => "nothing of the machine".into(),
+    match (case.needs.len(), case.missing_need(&place)) {
+        (0, None) => "nothing of the machine".into(),
         (count, None) => format!("{count} of the machine, met here"),
         (count, Some(sentence)) => format!("{count} of the machine, not met here: {sentence}"),
     }

@@ -3,7 +3,7 @@
 use super::archive::Archive;
 use super::flag::{Form, Home};
 use super::page;
-use crate::environment::{Difference, Fingerprint, Series};
+use crate::environment::{Difference, Fingerprint, Series, unknown_reason};
 use crate::error::Result;
 use crate::platform::kernel_files::KernelFiles;
 use crate::trial::scratch;
@@ -36,8 +36,12 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let ours = Fingerprint::take(&KernelFiles::live(), &place);
     match &args.against {
         None => {
-            let known = |value: Option<String>| value.unwrap_or_else(|| "unknown".into());
-            let rows: Vec<_> = ours.field_values().map(|(name, value)| [name.into(), known(value)]).collect();
+            let known = |name: &str, value: Option<String>| {
+                let reason = || unknown_reason(name).map_or(String::new(), |reason| format!(": {reason}"));
+                value.unwrap_or_else(|| format!("unknown{}", reason()))
+            };
+            let rows: Vec<_> =
+                ours.field_values().map(|(name, value)| [name.into(), known(name, value)]).collect();
             write_rows(&args.form, &ours, &rows)?;
         }
         Some(run) => {

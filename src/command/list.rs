@@ -2,7 +2,7 @@
 
 use super::flag::{Filter, Form};
 use super::page::{self, Tone};
-use crate::case::{Case, Cpus, Place, Scale};
+use crate::case::{Cpus, Place, Scale};
 use crate::error::Result;
 use crate::render::table::Layout;
 use crate::suite::GROUPS;
@@ -52,7 +52,7 @@ struct Row {
     group: &'static str,
     id: String,
     title: String,
-    /// The first need that is not met, in a sentence.
+    /// The first need that is not met, or why default scale leaves the case out, in a sentence.
     missing: Option<String>,
 }
 
@@ -79,16 +79,11 @@ fn matching_rows(matches: impl Fn(&str) -> bool) -> Result<Vec<Row>> {
         rows.extend(asked.map(|(id, case)| Row {
             group: group.name,
             id,
-            missing: missing_need(&case, &place),
+            missing: case.missing_need(&place),
             title: case.title,
         }));
     }
     Ok(rows)
-}
-
-/// The first need that this machine does not meet, in a sentence.
-pub fn missing_need(case: &Case, place: &Place) -> Option<String> {
-    case.needs.iter().find_map(|need| need.check_place(place).err())
 }
 
 impl Row {
@@ -196,6 +191,16 @@ mod tests {
 
     fn row(id: &str, missing: Option<&str>) -> Row {
         Row { group: "call", id: id.into(), title: String::new(), missing: missing.map(str::to_owned) }
+    }
+
+    #[test]
+    fn a_case_that_default_scale_leaves_out_does_not_run_here() {
+        let rows = matching_rows(|id| id.starts_with("chase/list/")).expect("listed");
+        let of = |id: &str| rows.iter().find(|row| row.id == id).expect("listed").missing.clone();
+        assert_eq!(of("chase/list/16KiB"), None);
+        let rows = matching_rows(|id| id.starts_with("chase/stride-16/")).expect("listed");
+        let missing = rows[0].missing.as_deref().expect("at full scale alone");
+        assert!(missing.contains("full scale"), "{missing}");
     }
 
     #[test]

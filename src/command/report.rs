@@ -92,11 +92,11 @@ impl<'a> Report<'a> {
     fn new(args: &'a Args) -> Result<Self> {
         let archive = Archive::at(&args.selection.home);
         let overrides = args.beside.read_overrides()?;
-        let mut record = args.selection.load_record(&archive, GROUPS)?;
+        let machines = args.beside.find_published()?;
+        let mut record = args.selection.load_record(&archive, GROUPS, &machines)?;
         for id in apply_overrides(&overrides, &mut record) {
             warn_of_unknown_case(&id, &record);
         }
-        let machines = args.beside.find_published()?;
         let published = machines.iter().map(|machine| (machine.name.clone(), machine.values_ns()));
         let mut columns: Vec<_> = published.collect();
         if let Some(name) = &args.baseline {

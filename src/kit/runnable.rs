@@ -31,7 +31,7 @@ pub fn assert_cases_run(cases: Vec<Case>, place: &Place) {
 /// The cases whose needs are met; prints the others.
 pub fn runnable_cases(cases: Vec<Case>, place: &Place) -> impl Iterator<Item = Case> {
     cases.into_iter().filter(|case| {
-        let missed = case.needs.iter().find_map(|need| need.check_place(place).err());
+        let missed = case.missing_need(place);
         if let Some(sentence) = &missed {
             println!("skipped {}: {sentence}", case.name);
         }

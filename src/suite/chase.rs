@@ -74,7 +74,7 @@ pub const GROUP: Group = Group::new("chase", include_str!("chase.rs"), ring_seri
         latency_curve("chase/quarters-64/", "quarters, stride 64")
             .with_chart("latency by quarters at 64 bytes"),
         latency_curve("chase/quarters-256/", "quarters, stride 256")
-            .with_chart("latency by quarters at 512 bytes"),
+            .with_chart("latency by quarters at 256 bytes"),
         latency_curve("chase/quarters-512/", "quarters, stride 512")
             .with_chart("latency by quarters at 512 bytes"),
         Curve::new("chase/tlb-4KiB/", "a line of each page", Axis::Bytes("size of the ring"))

@@ -26,6 +26,7 @@ pub fn run(name: &str) -> Record {
         unit: "ns".into(),
         seed: 1,
         fingerprint: Fingerprint::default(),
+        unfinished: false,
         groups: vec![group],
     }
 }

@@ -136,13 +136,12 @@ impl Archive {
         Ok(file)
     }
 
-    /// The newest run before the last that has a group, among twenty; `None` if none has. Damaged ones are left out: `syscost runs` tells.
-    pub fn find_earlier_run(&self, group: &str) -> Result<Option<Record>> {
+    /// The newest run before the last that is as wanted, among twenty; `None` if none is. Damaged ones are left out: `syscost runs` tells.
+    pub fn find_earlier_run(&self, is_wanted: impl Fn(&Record) -> bool) -> Result<Option<Record>> {
         const NEWEST: usize = 20;
         let files = self.run_files()?;
-        let runs = files.iter().rev().skip(1).take(NEWEST).filter_map(|file| Store::load(file).ok());
-        let has = |run: &Record| run.groups.iter().any(|known| known.name == group);
-        Ok(runs.into_iter().find(has))
+        let mut runs = files.iter().rev().skip(1).take(NEWEST).filter_map(|file| Store::load(file).ok());
+        Ok(runs.find(is_wanted))
     }
 
     /// The records of a baseline that `--save-baseline` left, in nanoseconds: one for each run.

@@ -11,6 +11,7 @@ use syscost_engine::Group;
 use syscost_engine::driver::add_missing_curves;
 use syscost_engine::record::Record;
 use syscost_engine::record::store::Store;
+use syscost_engine::study::published::Published;
 
 /// One run, or a part of it.
 #[derive(clap::Args)]
@@ -30,13 +31,17 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// The record, with its curves, which `groups` describe, cut down to the part that was named.
+    /// The record, with its curves, which `groups` describe, cut down to the part that was named. Without a name it is the newest one,
+    /// and beside the values of published `machines` the newest whole one that has their groups.
     ///
     /// # Errors
     /// There is no such record, or nothing in it has that name.
-    pub fn load_record(&self, archive: &Archive, groups: &[Group]) -> Result<Record> {
+    pub fn load_record(&self, archive: &Archive, groups: &[Group], machines: &[Published]) -> Result<Record> {
         let mut record = match (self.run.as_deref(), self.group.as_deref()) {
             (None, Some(group)) => newest_with_group(archive, group)?,
+            (None, None) if !machines.is_empty() => {
+                newest_or_earlier(archive, |run| lack_beside(machines, run))?
+            }
             (run, _) => archive
                 .load_run(run)
                 .map_err(|error| run.and_then(|run| group_name_error(run, groups)).unwrap_or(error))?,
@@ -66,13 +71,34 @@ fn group_name_error(run: &OsStr, groups: &[Group]) -> Option<Error> {
 }
 
 fn newest_with_group(archive: &Archive, group: &str) -> Result<Record> {
+    newest_or_earlier(archive, |run| (!has_group(run, group)).then(|| format!("has no {group}")))
+}
+
+fn has_group(run: &Record, name: &str) -> bool {
+    run.groups.iter().any(|known| known.name == name)
+}
+
+/// The newest run; where `lack` says what that one lacks, the newest of the earlier ones that lacks nothing, if there is one.
+fn newest_or_earlier(archive: &Archive, lack: impl Fn(&Record) -> Option<String>) -> Result<Record> {
     let newest = archive.load_run(None)?;
-    if newest.groups.iter().any(|known| known.name == group) {
+    let Some(reason) = lack(&newest) else { return Ok(newest) };
+    let Some(found) = archive.find_earlier_run(|run| lack(run).is_none())? else {
+        if newest.unfinished {
+            page::warn(&format!("the newest run, {}, {reason}, and no earlier one is whole", newest.run));
+        }
         return Ok(newest);
-    }
-    let Some(found) = archive.find_earlier_run(group)? else { return Ok(newest) };
-    page::warn(&format!("the newest run, {}, has no {group}: this is {}", newest.run, found.run));
+    };
+    page::warn(&format!("the newest run, {}, {reason}: this is {}", newest.run, found.run));
     Ok(found)
+}
+
+/// What this run lacks to stand beside all values of these machines.
+fn lack_beside(machines: &[Published], run: &Record) -> Option<String> {
+    if run.unfinished {
+        return Some("is unfinished".into());
+    }
+    let named = machines.iter().flat_map(Published::group_names).find(|group| !has_group(run, group));
+    named.map(|group| format!("has no {group}"))
 }
 
 fn keep_group(record: &mut Record, name: &str) -> Result<()> {
@@ -159,7 +185,8 @@ fn newest_with_paper_cases(archive: &Archive) -> Result<Record> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use syscost_engine::record::fixture_run;
+    use syscost_engine::record::{GroupRun, fixture_run};
+    use syscost_engine::study::published;
 
     #[test]
     fn a_group_is_kept_and_one_that_is_not_there_is_refused() {
@@ -169,6 +196,21 @@ mod tests {
         let first = record.groups[0].name.clone();
         keep_group(&mut record, &first).unwrap();
         assert_eq!(record.groups.len(), 1);
+    }
+
+    #[test]
+    fn an_unfinished_run_or_one_without_a_group_lacks_something_beside_published_values() {
+        let machines = published::find("csc501").unwrap();
+        let mut record = fixture_run::fixture_record();
+        let lack = lack_beside(&machines, &record).expect("it has four groups");
+        assert!(lack.starts_with("has no "), "{lack}");
+        let names = machines[0].group_names();
+        assert!(names.contains("chase") && !names.contains("fit"), "{names:?}");
+        let group = |name: &&str| GroupRun { name: (*name).to_owned(), ..GroupRun::default() };
+        record.groups = names.iter().map(group).collect();
+        assert_eq!(lack_beside(&machines, &record), None);
+        record.unfinished = true;
+        assert_eq!(lack_beside(&machines, &record).as_deref(), Some("is unfinished"));
     }
 
     #[test]

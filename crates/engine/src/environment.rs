@@ -15,6 +15,6 @@ mod network_path;
 pub use crate::platform::cpu::cpu_list;
 pub use accounting::Accounting;
 pub use cpuinfo::Cache;
-pub use fingerprint::{Difference, Fingerprint, Hardware, Series, Smt, Surroundings, Weight};
+pub use fingerprint::{Difference, Fingerprint, Hardware, Series, Smt, Surroundings, Weight, unknown_reason};
 pub use inherited::Inherited;
 pub use network_path::{Interface, Station, Wire};

@@ -61,6 +61,9 @@ pub struct Record {
     pub seed: u64,
     /// The machine, kernel and build.
     pub fingerprint: Fingerprint,
+    /// Whether it was saved on the way and never ended, or was interrupted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unfinished: bool,
     /// One entry a group, in the order in which they ran.
     pub groups: Vec<GroupRun>,
 }
@@ -293,6 +296,10 @@ pub struct FitRecord {
     pub intercept: Interval,
     /// Number of cases on the line.
     pub cases: usize,
+    /// The slopes of the lines through what the hardware and the software were predicted to take, ns; `None` in older records and of
+    /// cases without predictions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<[f64; 2]>,
     /// Of the law of a sweep: the largest distance of a case from it, as a share of its cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worst: Option<f64>,

@@ -372,6 +372,9 @@ fn check_needs(
             )
         })?;
     }
+    if let Some(sentence) = case.missing_need(place) {
+        return Err(CaseEnd::Skipped(sentence));
+    }
     let sentence = match () {
         () if case.displaced.is_some() => {
             "it is measured by what it displaces, which takes a CPU of its own for a while: `syscost run` does"

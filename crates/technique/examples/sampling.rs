@@ -52,7 +52,14 @@ fn main() -> Done<()> {
     look("every two steps", Period::Fixed(2 * step))?;
     let (_, once) = look("every three steps", Period::Fixed(3 * step))?;
     let (_, drawn) = look("at random, a step in the mean", Period::random(step, now()))?;
-    look("at random, a tenth of a step", Period::random(step / 10, now()))?;
+    let tenth = || look("at random, a tenth of a step", Period::random(step / 10, now()));
+    let (mut live, mut seen) = tenth()?;
+    for _ in 0..4 {
+        // A busy machine lets the monitor look now and then only: that shows nothing.
+        if 1.5 * (seen.high - seen.low) > 0.3 {
+            (live, seen) = tenth()?;
+        }
+    }
     look("at random, six steps", Period::random(6 * step, now()))?;
     the_kernel_s_own(if quick { 6 } else { 60 })?;
     time_in_a_loop()?;
@@ -66,6 +73,9 @@ fn main() -> Done<()> {
         100.0 * drawn.low,
         100.0 * drawn.high
     );
+    // Three times as wide: of an interval of 95 % the truth is outside once in twenty runs.
+    let wide = Interval::around(seen.estimate, 1.5 * (seen.high - seen.low));
+    println!("{}", known.check_truth("the live load seen at random moments", live, wide)?);
     println!("{}", on_paper(known)?);
     Ok(())
 }

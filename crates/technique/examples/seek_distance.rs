@@ -31,11 +31,12 @@ fn main() -> Done<()> {
     println!("traced             distances {:?}", seek_distances(&positions));
     println!("sampled too slowly distances {:?}", seek_distances(&sampled_positions(&positions, 1, 2)));
     println!("sampled too fast   distances {:?}\n", seek_distances(&sampled_positions(&positions, 3, 1)));
+    let known = Known::from_arguments(std::env::args());
     let named = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
     let directory = named.map_or_else(|| PathBuf::from("."), PathBuf::from);
     if !std::env::args().any(|argument| argument == "--known") {
         match PatternFile::create_filled(&directory, BLOCK * BLOCKS, Way::Direct) {
-            Ok(file) => on_a_device(&file)?,
+            Ok(file) => on_a_device(&file, known)?,
             Err(error) => println!("skipped: {error}"),
         }
     }
@@ -53,7 +54,6 @@ fn main() -> Done<()> {
     if sum(&slow) == sum(&traced) || fast.len() == traced.len() {
         return Err("sampling finds what only a trace can".into());
     }
-    let known = Known::from_arguments(std::env::args());
     println!("{}", known.check_truth("the sum of all seeks", 140.0, sum(&traced))?);
     Ok(())
 }
@@ -67,7 +67,25 @@ struct Seen {
     in_reads: f64,
 }
 
-fn on_a_device(file: &PatternFile) -> Done<()> {
+/// The blocks that are read, drawn from a seed.
+fn drawn_blocks() -> Vec<u64> {
+    let mut random = Random::new(5);
+    (0..READS).map(|_| random.number_below(BLOCKS as usize) as u64).collect()
+}
+
+/// The number of these samples that are blocks in the order in which they are read; before the first read there is block 0.
+fn in_order(sampled: &[u64], mut read: &[u64]) -> usize {
+    let is_next = |block: &&u64| {
+        let found = read.iter().position(|other| other == *block);
+        read = found.map_or(read, |at| &read[at..]);
+        found.is_some()
+    };
+    sampled.iter().skip_while(|block| **block == 0).filter(is_next).count()
+}
+
+fn on_a_device(file: &PatternFile, known: Known) -> Done<()> {
+    let drawn = drawn_blocks();
+    let sum = |blocks: &[u64]| seek_distances(blocks).iter().sum::<u64>() as f64;
     let alone = read_all(file, None)?;
     let service = alone.took / READS as u32;
     let mean = |d: &[u64]| d.iter().sum::<u64>() as f64 / d.len().max(1) as f64;
@@ -89,6 +107,7 @@ fn on_a_device(file: &PatternFile) -> Done<()> {
         );
     };
     let truth = seek_distances(&alone.traced);
+    let (mut looks, mut in_turn) = (0, 0);
     tell("traced".into(), &truth, &truth);
     for (name, period) in
         [("ten to a read", service / 10), ("one to a read", service), ("one to five reads", 5 * service)]
@@ -96,7 +115,16 @@ fn on_a_device(file: &PatternFile) -> Done<()> {
         let seen = read_all(file, Some(period))?;
         let label = format!("{name}, every {:.0} µs", period.as_secs_f64() * 1e6);
         tell(label, &seek_distances(&seen.sampled), &seek_distances(&seen.traced));
+        looks += seen.sampled.iter().skip_while(|block| **block == 0).count();
+        in_turn += in_order(&seen.sampled, &drawn);
     }
+    if looks == 0 {
+        return Err("the sampler has seen no read".into());
+    }
+    let found = Interval::exactly(in_turn as f64);
+    println!("{}", known.check_truth("looks that saw a block in its turn", looks as f64, found)?);
+    let found = Interval::exactly(sum(&alone.traced));
+    println!("{}", known.check_truth("the sum of the seeks on the device, traced", sum(&drawn), found)?);
     println!();
     Ok(())
 }
@@ -130,13 +158,11 @@ fn watch(cyl: &AtomicU64, ended: &AtomicBool, period: Duration) -> Vec<u64> {
 /// Reads and traces every read.
 fn trace(file: &PatternFile, cyl: &AtomicU64) -> Done<Seen> {
     let mut buffer = pattern_file::map_buffer(BLOCK as usize)?;
-    let mut random = Random::new(5);
     let begun = Instant::now();
     let mut initiations = CountMeasure::new(Duration::ZERO);
     let mut positions = OnEntry::with_capacity(READS);
     let mut reading = FractionOfTime::new(Duration::ZERO);
-    for _ in 0..READS {
-        let block = random.number_below(BLOCKS as usize) as u64;
+    for block in drawn_blocks() {
         cyl.store(block, Relaxed);
         initiations.count_entry();
         positions.record_entry(block);

@@ -43,6 +43,7 @@ fn main() -> syscost_technique::Result<()> {
             stretch.kept.len()
         );
     }
+    let shares = stretches.each_ref().map(Stretch::fraction_in_state);
     let [slow, fast, detailed, other] = stretches;
     println!(
         "\nslide 41: steering requests to a running program; ours: {} samples became {} in the same time, of which none and \
@@ -50,6 +51,18 @@ fn main() -> syscost_technique::Result<()> {
         slow.samples, fast.samples, detailed.samples
     );
     let known = Known::from_arguments(std::env::args());
+    let schedule = |state: fn(u32) -> bool| {
+        let all = QUEUE.len() as f64;
+        QUEUE.into_iter().filter(|queue| state(*queue)).count() as f64 / all
+    };
+    let judge = |what: &str, truth, found: Interval| {
+        // Three times as wide as 95 %, and with room for other tasks: the server stays in a state while they run.
+        let half = (1.5 * (found.high - found.low)).max(0.08);
+        known.check_truth(what, truth, Interval::around(found.estimate, half))
+    };
+    let (busy, long) = (schedule(|queue| queue > 0), schedule(|queue| queue >= 2));
+    println!("{}", judge("share of the time that the server is busy, by its schedule", busy, shares[1])?);
+    println!("{}", judge("share of the time with a queue of 2 or more, by its schedule", long, shares[3])?);
     let kept = detailed.kept.len() as f64;
     println!(
         "{}",
@@ -89,10 +102,13 @@ fn steer(
     Ok([slow, fast, detailed, monitor.end()?])
 }
 
-/// A queue that grows to three and is emptied, over and over, with a rest after it.
+/// The queue of the server: it grows to three and is emptied, with a rest after it, and stays as long at each length.
+const QUEUE: [u32; 6] = [1, 2, 3, 2, 1, 0];
+
+/// A queue of this schedule, over and over.
 fn serve(registers: &InterfaceRegisters<2>, ended: &AtomicBool) {
     while !ended.load(Relaxed) {
-        for queue in [1, 2, 3, 2, 1, 0] {
+        for queue in QUEUE {
             registers.put([u32::from(queue > 0), queue]);
             register_loop(black_box(1_000_000));
         }

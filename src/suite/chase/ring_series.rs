@@ -57,6 +57,9 @@ fn with_ring_claims(case: Case) -> Case {
 
 const TLB: &str = "a line of each page of 4 KiB in random order";
 
+/// Every power from 4 KiB to 256 MiB.
+const EVERY: &[u32] = &[12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28];
+
 fn all_series() -> Vec<Series> {
     let random = |name: &str, pages, words: &str, range, default| Series {
         name: name.into(),
@@ -68,7 +71,6 @@ fn all_series() -> Vec<Series> {
         sizes: Sizes { range, default },
     };
     let quarters = Range::Quarters(10, 32);
-    const EVERY: &[u32] = &[12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28];
     #[rustfmt::skip]
     let mut all = vec![
         random("random", Pages::Base, "lines in random order", quarters, &[14, 18, 22, 24, 26, 28]),
@@ -106,14 +108,15 @@ fn stride_series(bytes: usize) -> Series {
     }
 }
 
-/// The order of the CSE 221 report: its figures have strides of 64 and 512 bytes, its table 64 and 256. At default scale
-/// each level of its machine has a size.
+/// The order of the CSE 221 report: its figures have strides of 64 and 512 bytes, its table 64 and 256. At default scale the figures
+/// are whole, and each level of its machine has a size of the table.
 fn quarters_series(bytes: usize) -> Series {
+    let default = if bytes == 256 { &[14, 17, 22, 28] } else { EVERY };
     Series {
         name: format!("quarters-{bytes}"),
         words: format!("slots {bytes} bytes apart, from each quarter in turn"),
         order: Order::Quarters,
-        sizes: Sizes { range: Range::Powers(12, 28), default: &[14, 17, 22, 28] },
+        sizes: Sizes { range: Range::Powers(12, 28), default },
         ..stride_series(bytes)
     }
 }
@@ -123,7 +126,8 @@ fn list_series() -> Series {
     Series {
         name: "list".into(),
         words: "nodes of a line each as a C library lays them, one after another".into(),
-        sizes: Sizes { range: Range::Powers(12, 28), default: &[14, 18, 22, 28] },
+        // The report's figure is the whole curve.
+        sizes: Sizes { range: Range::Powers(12, 28), default: EVERY },
         ..stride_series(LINE + 16)
     }
 }
@@ -134,7 +138,8 @@ fn first_pass_series() -> Series {
         name: "list-first".into(),
         words: "a pass through nodes of a line each, one after another, none of which is in a cache".into(),
         pass: Pass::First,
-        sizes: Sizes { range: Range::Few, default: &[14, 18, 22] },
+        // The last of them lies beyond the last level of most caches.
+        sizes: Sizes { range: Range::Few, default: &[14, 18, 22, 26] },
         ..list_series()
     }
 }
@@ -145,21 +150,24 @@ impl Series {
     }
 
     fn cases(&self) -> Vec<Case> {
-        self.sizes.all_sizes().into_iter().map(|size| self.case(size)).collect()
+        let restricted = |size: Size| {
+            let (sizes, case) = (self.sizes, self.case(&size));
+            case.restrict(move |place| sizes.check_scale(&size, place))
+        };
+        self.sizes.all_sizes().into_iter().map(restricted).collect()
     }
 
-    fn case(&self, size: Size) -> Case {
+    fn case(&self, size: &Size) -> Case {
         let title = format!("a load that needs the one before: {} of {}", self.words, size.name);
         let name = format!("{}/{}", self.name, size.name);
-        let (plan, sizes) = (self.plan(size.bytes), self.sizes);
+        let plan = self.plan(size.bytes);
         let (hardware, why) = self.expected_cycles(size.bytes);
         if self.pass == Pass::First {
             return self.first_pass_case(name, plan, size);
         }
-        let case =
-            Case::new(name, title, restrict_to_scale(sizes, size.clone(), many_walkers_set_up::<1>(plan)))
-                .predict(hardware, 0.0, why)
-                .lap_length(plan.lap_steps());
+        let case = Case::new(name, title, many_walkers_set_up::<1>(plan))
+            .predict(hardware, 0.0, why)
+            .lap_length(plan.lap_steps());
         let case = if size.bytes < SHARED { case } else { case.shares_memory() };
         // A larger ring is walked through before a batch, which may take longer than a short one.
         let case =
@@ -168,7 +176,7 @@ impl Series {
             (Order::Random, Spread::Every(_)) => case,
             (_, Spread::Scattered(page)) => {
                 let dense = Plan::random_lines(size.bytes / page * LINE, Pages::Base);
-                case.control_set_up(restrict_to_scale(sizes, size, many_walkers_set_up::<1>(dense)))
+                case.control_set_up(many_walkers_set_up::<1>(dense))
                     .prediction_includes_control()
                     .derived_figure("walk", Rule::OfNet(1.0))
                     .need(FOUR_KIB)
@@ -180,11 +188,11 @@ impl Series {
     }
 
     /// A whole pass is an iteration: its first loads cost more than the later ones, which are fetched ahead.
-    fn first_pass_case(&self, name: String, plan: Plan, size: Size) -> Case {
+    fn first_pass_case(&self, name: String, plan: Plan, size: &Size) -> Case {
         const FETCHED_AHEAD: f64 = 40.0;
         let slots = plan.slot_count() as f64;
         let title = format!("{}: {}", self.words, size.name);
-        Case::new(name, title, restrict_to_scale(self.sizes, size, first_pass_set_up(plan)))
+        Case::new(name, title, first_pass_set_up(plan))
             .predict(FETCHED_AHEAD * slots, 0.0, "lines from memory, most of them fetched ahead")
             .derived_figure("load", Rule::OfCost(1.0 / slots))
             .timed_share(0.0)
@@ -219,21 +227,13 @@ impl Series {
     }
 }
 
-/// The set-up, unless this size is not measured at the current scale.
-fn restrict_to_scale(sizes: Sizes, size: Size, set_up: SetUp) -> SetUp {
-    Box::new(move |place| {
-        sizes.check_scale(&size, place).map_err(Error::Missing)?;
-        set_up(place)
-    })
-}
-
-/// The set-up of a case of one size.
-fn large_ring_set_up(set_up: SetUp, is_default: bool) -> SetUp {
+/// A case of a ring of 256 MiB, restricted to the scales that measure it.
+fn restrict_large_ring(case: Case, is_default: bool) -> Case {
     const POWER: u32 = LARGE.ilog2();
     let default: &[u32] = if is_default { &[POWER] } else { &[] };
     let sizes = Sizes { range: Range::Powers(POWER, POWER), default };
     let size = Size { name: "256MiB".into(), bytes: LARGE, power: Some(POWER) };
-    restrict_to_scale(sizes, size, set_up)
+    case.restrict(move |place| sizes.check_scale(&size, place))
 }
 
 /// Numbers of walkers, and what makes their set-ups.
@@ -250,9 +250,9 @@ const PARALLEL: [(u64, Many); 11] = many![1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32];
 
 fn parallel_case(walkers: u64, set_up: Many) -> Case {
     let is_default = [4, 8, 16].contains(&walkers);
-    let set_up = large_ring_set_up(set_up(Plan::random_lines(LARGE, Pages::Huge)), is_default);
+    let set_up = set_up(Plan::random_lines(LARGE, Pages::Huge));
     let title = format!("a step of each of {walkers} chains that do not wait for each other");
-    Case::new(format!("parallel-256MiB/{walkers}"), title, set_up)
+    restrict_large_ring(Case::new(format!("parallel-256MiB/{walkers}"), title, set_up), is_default)
         .shares_memory()
         .derived_figure("load", Rule::OfCost(1.0 / walkers as f64))
         .derived_figure("bandwidth", Rule::Bandwidth(walkers * LINE as u64))
@@ -263,9 +263,12 @@ const LOADERS: [usize; 7] = [0, 1, 2, 4, 8, 16, 32];
 
 fn loaded_case(loaders: Loaders) -> Case {
     let name = format!("loaded-256MiB/{}", loaders.name());
-    let mut case = bus_load::loaded_walk_case(name, Plan::random_lines(LARGE, Pages::Huge), loaders);
-    case.set_up = large_ring_set_up(case.set_up, true);
-    case.shares_memory().predict(500.0, 0.0, "a line from memory, behind those of the others in its queues")
+    let case = bus_load::loaded_walk_case(name, Plan::random_lines(LARGE, Pages::Huge), loaders);
+    restrict_large_ring(case, true).shares_memory().predict(
+        500.0,
+        0.0,
+        "a line from memory, behind those of the others in its queues",
+    )
 }
 
 const LIES_THERE: &str = "pages all over the ring lay on the node when it was linked";

@@ -2,28 +2,47 @@
 
 use super::sheet::Sheet;
 use syscost_engine::record::quantity::{
-    NANOSECONDS, format_amount, format_count, format_duration, format_size,
+    NANOSECONDS, format_amount, format_count, format_duration, format_exact_duration, format_size,
 };
-use syscost_engine::record::{CaseRecord, Interval, Measured, Outcome, Record};
+use syscost_engine::record::{CaseRecord, Interval, Measured, Outcome, Predicted, Record};
 use syscost_engine::render::cell;
 use syscost_engine::render::table::Layout;
 use syscost_engine::study::published::{Published, PublishedValue};
+use syscost_engine::study::reference_frequency::{core_frequency, undisturbed_frequency};
 
 /// Heads of the columns.
-const HEAD: [&str; 10] = [
+const HEAD: [&str; 14] = [
     "what they timed",
     "hardware",
     "software",
     "they expected",
     "they measured",
+    "their cycles",
     "their sd",
     "here",
+    "cycles here",
     "our sd",
+    "our hardware",
+    "our software",
     "we expected",
     "our case",
 ];
+/// The columns of the report, which come first.
+#[cfg(test)]
+const THEIRS: usize = 7;
 /// Heads of those that a narrow terminal leaves out, the first one first.
-const LEFT_OUT: [&str; 6] = ["hardware", "software", "we expected", "our sd", "our case", "their sd"];
+const LEFT_OUT: [&str; 10] = [
+    "our hardware",
+    "our software",
+    "hardware",
+    "software",
+    "our sd",
+    "our case",
+    "their sd",
+    "we expected",
+    "cycles here",
+    "their cycles",
+];
 
 /// One table for each published report, with notes on the rows that no case of ours matches.
 pub fn published_tables(machines: &[Published], record: &Record, layout: Layout) -> String {
@@ -32,37 +51,84 @@ pub fn published_tables(machines: &[Published], record: &Record, layout: Layout)
 }
 
 fn published_sheet(published: &Published, record: &Record) -> Sheet {
-    let rows = published.rows.iter().map(|value| published_row(value, record));
-    let differing = published.rows.iter().filter(|value| value.differs);
-    let differing = differing.map(|value| format!("* not the operation of {}: {}", value.id, value.what));
-    let without = published.without.iter().map(|without| format!("no row: {}: {}", without.row, without.why));
+    let frequencies: Vec<f64> =
+        record.cases().filter_map(|(_, case)| core_frequency(case.measured()?)).collect();
+    let beside = Beside { published, record, core_hz: undisturbed_frequency(&frequencies) };
+    let mut notes: Vec<String> = published.rows.iter().filter_map(remark).collect();
+    notes.extend(published.without.iter().map(|without| {
+        let numbers: Vec<_> = without.numbers.iter().map(f64::to_string).collect();
+        let numbers = if numbers.is_empty() { String::new() } else { format!(" ({})", numbers.join(", ")) };
+        format!("no row: {}: {}{numbers}", without.row, without.why)
+    }));
+    notes.push("~: cycles that follow from a time and the frequency of the core; those without it are printed in the report".into());
     Sheet {
         title: format!("{}: {}", published.name, published.source),
         head: HEAD.map(str::to_owned).to_vec(),
-        rows: rows.collect(),
-        notes: differing.chain(without).collect(),
+        rows: published.rows.iter().map(|value| beside.row(value)).collect(),
+        notes,
     }
 }
 
-fn published_row(value: &PublishedValue, record: &Record) -> Vec<String> {
-    let text = |text: &Option<String>| text.as_ref().map(|text| cell::cut_to_width(text, 18));
-    let expected = value.predicted_ns.map(format_duration).or_else(|| text(&value.expected));
-    let unit = value.unit.as_deref().unwrap_or(NANOSECONDS);
-    let amount = |amount: Option<f64>| amount.map(|amount| figure_text(amount, unit)).unwrap_or_default();
-    let Ours { here, deviation, predicted } = our_cells(value, record);
-    let mark = if value.differs { " *" } else { "" };
-    vec![
-        first_clause(&value.what) + mark,
-        text(&value.hardware).unwrap_or_default(),
-        text(&value.software).unwrap_or_default(),
-        expected.unwrap_or_default(),
-        amount(value.ns.or(value.value)),
-        amount(value.sd),
-        here,
-        deviation,
-        predicted,
-        our_case(value),
-    ]
+/// What is said of a row beyond its first clause: how it differs from our case, or a remark.
+fn remark(value: &PublishedValue) -> Option<String> {
+    let first = first_clause(&value.what);
+    let rest = value.what.strip_prefix(&first).map(|rest| rest.trim_start_matches([';', ':', ' ']));
+    match (value.differs, rest) {
+        (true, _) => Some(format!("* not the operation of {}: {}", value.id, value.what)),
+        (false, Some("")) => None,
+        (false, rest) => Some(format!("{}: {}", value.id, rest.unwrap_or(&value.what))),
+    }
+}
+
+/// A report and the record beside it.
+struct Beside<'a> {
+    published: &'a Published,
+    record: &'a Record,
+    /// The frequency of our core, Hz.
+    core_hz: Option<f64>,
+}
+
+impl Beside<'_> {
+    fn row(&self, value: &PublishedValue) -> Vec<String> {
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        let unit = value.unit.as_deref().unwrap_or(NANOSECONDS);
+        let amount = |amount: f64| published_text(amount, unit);
+        let measured = value.ns.or(value.value).map(amount).unwrap_or_default();
+        let expected = value.predicted_ns.map(amount).or_else(|| value.expected.clone());
+        let ours = our_cells(value, self.record);
+        let mark = if value.differs { " *" } else { "" };
+        vec![
+            first_clause(&value.what) + mark,
+            text(&value.hardware),
+            text(&value.software),
+            expected.unwrap_or_default(),
+            if value.below { format!("below {measured}") } else { measured },
+            self.their_cycles(value),
+            value.sd.map(amount).unwrap_or_default(),
+            ours.here,
+            ours.ns.zip(self.core_hz).map(|(ns, hz)| cycles_text(ns, hz)).unwrap_or_default(),
+            ours.deviation,
+            ours.expected.hardware,
+            ours.expected.software,
+            ours.expected.sum,
+            our_case(value),
+        ]
+    }
+
+    /// As they print them, or else from their time.
+    fn their_cycles(&self, value: &PublishedValue) -> String {
+        let computed = || Some(cycles_text(value.ns?, 1e9 * self.published.ghz?));
+        value.cycles.map(|cycles| cycles.to_string()).or_else(computed).unwrap_or_default()
+    }
+}
+
+fn cycles_text(ns: f64, hz: f64) -> String {
+    format!("~{}", format_count(1e-9 * hz * ns))
+}
+
+/// A number of a report with all of its digits.
+fn published_text(value: f64, unit: &str) -> String {
+    if unit == NANOSECONDS { format_exact_duration(value) } else { format!("{value} {unit}") }
 }
 
 /// The first clause, so that the row stays a line.
@@ -85,8 +151,28 @@ fn our_case(value: &PublishedValue) -> String {
 #[derive(Default)]
 struct Ours {
     here: String,
+    /// The same as a number, if it is a time.
+    ns: Option<f64>,
     deviation: String,
-    predicted: String,
+    expected: Expected,
+}
+
+/// What was expected of a figure: the hardware's part, the software's, and both.
+#[derive(Default, Debug, PartialEq)]
+struct Expected {
+    hardware: String,
+    software: String,
+    sum: String,
+}
+
+impl Expected {
+    fn times(hardware: f64, software: f64) -> Self {
+        Self {
+            hardware: format_duration(hardware),
+            software: format_duration(software),
+            sum: format_duration(hardware + software),
+        }
+    }
 }
 
 impl Ours {
@@ -97,10 +183,9 @@ impl Ours {
 }
 
 fn our_cells(value: &PublishedValue, record: &Record) -> Ours {
-    let or = |found: Option<String>, reason: &str| Ours::only(found.unwrap_or_else(|| reason.into()));
     match value.id.split_once('/') {
-        Some(("fall", prefix)) => return or(fall_range(prefix, record), "no fall in this run"),
-        Some(("fit", step)) => return or(line_slope(step, record), "no line in this run"),
+        Some(("fall", prefix)) => return fall_cells(prefix, record),
+        Some(("fit", step)) => return fit_cells(step, record),
         _ => (),
     }
     match record.cases().find(|(_, case)| case.id == value.id) {
@@ -117,24 +202,38 @@ fn case_cells(value: &PublishedValue, case: &CaseRecord, unit: &str) -> Ours {
         Outcome::Failed(_) => return Ours::only("FAILED"),
     };
     let times = value.times.unwrap_or(1.0);
+    let control = measured.control.map_or(0.0, |control| control.estimate);
     match value.figure.as_deref() {
-        None => cost_cells(measured, times, unit),
+        None => cost_cells(measured, (times, control), unit),
         // The loop is the same in every sample: to subtract it leaves the deviation.
         Some("net") => Ours {
             here: measured.net.map_or("no control".into(), |net| net_text(net, unit)),
+            ns: measured.net.filter(|net| net.low > 0.0 && unit == NANOSECONDS).map(|net| net.estimate),
             deviation: format_amount(measured.standard_deviation, unit),
-            ..Ours::default()
+            expected: prediction(measured, unit).map_or_else(Expected::default, |p| {
+                let loop_ns = if p.whole { control } else { 0.0 };
+                Expected::times((p.hardware - loop_ns).max(0.0), p.software)
+            }),
         },
         Some(name) => derived_cells(measured, name, times, value.sd_times),
     }
 }
 
-fn cost_cells(measured: &Measured, times: f64, unit: &str) -> Ours {
-    let predicted = measured.predicted.as_ref().filter(|_| unit == NANOSECONDS);
+/// The prediction, where it is a time as the measured figure is.
+fn prediction<'a>(measured: &'a Measured, unit: &str) -> Option<&'a Predicted> {
+    measured.predicted.as_ref().filter(|_| unit == NANOSECONDS)
+}
+
+fn cost_cells(measured: &Measured, (times, control): (f64, f64), unit: &str) -> Ours {
+    let cost = measured.figure().estimate * times;
     Ours {
-        here: format_amount(measured.figure().estimate * times, unit),
+        here: format_amount(cost, unit),
+        ns: (unit == NANOSECONDS).then_some(cost),
         deviation: format_amount(measured.standard_deviation * times, unit),
-        predicted: predicted.map(|p| format_duration(p.hardware + p.software)).unwrap_or_default(),
+        expected: prediction(measured, unit).map_or_else(Expected::default, |p| {
+            let loop_ns = if p.whole { 0.0 } else { control };
+            Expected::times(times * p.hardware, times * (p.software + loop_ns))
+        }),
     }
 }
 
@@ -162,8 +261,29 @@ fn derived_cells(measured: &Measured, name: &str, times: f64, sd_times: Option<f
     };
     Ours {
         here: figure_text(value, &figure.unit),
+        ns: is_time.then_some(value),
         deviation: deviation.map(|deviation| figure_text(deviation, &figure.unit)).unwrap_or_default(),
-        ..Ours::default()
+        expected: expected_of_derived(measured, value, &figure.unit),
+    }
+}
+
+/// The expectation of a figure that is derived from the cost: a time is to the expected cost as it is to the measured one, and a rate
+/// is the other way round. Its software part is then what the rate falls short of that of the hardware alone.
+fn expected_of_derived(measured: &Measured, value: f64, unit: &str) -> Expected {
+    let Some(Predicted { hardware, software, whole, .. }) = &measured.predicted else {
+        return Expected::default();
+    };
+    let net = measured.net.filter(|_| !whole).map(|net| net.estimate);
+    let cost = net.unwrap_or(measured.figure().estimate);
+    if unit == NANOSECONDS {
+        return Expected::times(value * hardware / cost, value * software / cost);
+    }
+    let rate = |ns: f64| value * cost / ns;
+    let (bound, sum) = (rate(*hardware), rate(hardware + software));
+    Expected {
+        hardware: figure_text(bound, unit),
+        software: figure_text(bound - sum, unit),
+        sum: figure_text(sum, unit),
     }
 }
 
@@ -172,100 +292,32 @@ fn figure_text(value: f64, unit: &str) -> String {
 }
 
 /// The slope of the line of this step.
-fn line_slope(step: &str, record: &Record) -> Option<String> {
+fn fit_cells(step: &str, record: &Record) -> Ours {
     let mut fits = record.groups.iter().flat_map(|group| &group.fits);
-    Some(net_text(fits.find(|fit| fit.step == step)?.slope, &record.unit))
+    let Some(fit) = fits.find(|fit| fit.step == step) else { return Ours::only("no line in this run") };
+    Ours {
+        here: net_text(fit.slope, &record.unit),
+        ns: (fit.slope.low > 0.0 && record.unit == NANOSECONDS).then_some(fit.slope.estimate),
+        expected: fit
+            .expected
+            .map_or_else(Expected::default, |[hardware, software]| Expected::times(hardware, software)),
+        ..Ours::default()
+    }
 }
 
-/// The size at which the curve of this prefix falls.
-fn fall_range(prefix: &str, record: &Record) -> Option<String> {
-    let curves = record.groups.iter().flat_map(|group| &group.curves);
-    let (held, beyond) = curves.into_iter().find(|curve| curve.prefix == prefix)?.fall.as_ref()?.step;
-    Some(format!("{} to {}", format_size(held), format_size(beyond)))
+/// The size at which the curve of this prefix falls. Expected is the size in its name, that of the memory.
+fn fall_cells(prefix: &str, record: &Record) -> Ours {
+    let mut curves = record.groups.iter().flat_map(|group| &group.curves);
+    let fall = curves.find(|curve| curve.prefix == prefix).and_then(|curve| curve.fall.as_ref());
+    let Some((held, beyond)) = fall.map(|fall| fall.step) else { return Ours::only("no fall in this run") };
+    let size = prefix.trim_end_matches('/').rsplit_once("-in-").map_or("", |(_, size)| size);
+    let sum = if size.is_empty() { String::new() } else { format!("below {size}") };
+    Ours {
+        here: format!("{} to {}", format_size(held), format_size(beyond)),
+        expected: Expected { sum, ..Expected::default() },
+        ..Ours::default()
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use syscost_engine::record::{Derived, FitRecord, fixture_run};
-    use syscost_engine::study::published::find;
-
-    #[test]
-    fn every_row_of_both_reports_has_a_line_with_something_of_ours() {
-        let record = fixture_run::fixture_record();
-        for published in find("csc501,cse221").unwrap() {
-            let sheet = published_sheet(&published, &record);
-            assert_eq!(sheet.rows.len(), published.rows.len());
-            assert!(sheet.rows.iter().all(|row| row.len() == HEAD.len() && !row[6].is_empty()));
-            let differing = published.rows.iter().filter(|value| value.differs);
-            for PublishedValue { id, what, .. } in differing {
-                let note = sheet.notes.iter().find(|note| note.contains(id.as_str()));
-                assert!(note.is_some_and(|note| note.contains(what.as_str())), "{id}: how does it differ?");
-            }
-            let without = sheet.notes.iter().filter(|note| note.starts_with("no row: ")).count();
-            assert_eq!(without, published.without.len());
-        }
-    }
-
-    #[test]
-    fn a_narrow_terminal_keeps_what_they_measured_beside_ours() {
-        let (record, machines) = (fixture_run::fixture_record(), find("csc501,cse221").unwrap());
-        for width in [80, 120, 200] {
-            let text =
-                published_tables(&machines, &record, Layout { width: Some(width), ..Layout::default() });
-            assert!(text.lines().all(|line| cell::display_width(line) <= width.into()), "{width}: {text}");
-            assert!(text.contains("they measured") && text.contains("here"), "{width}: {text}");
-        }
-    }
-
-    #[test]
-    fn the_figure_that_is_the_same_operation_stands_beside_theirs() {
-        let measured = Measured {
-            standard_deviation: 200.0,
-            median: Interval::exactly(2000.0),
-            net: Some(Interval::exactly(1.5)),
-            derived: vec![
-                Derived { name: "switch".into(), unit: "ns".into(), value: Interval::exactly(900.0) },
-                Derived { name: "bandwidth".into(), unit: "GB/s".into(), value: Interval::exactly(12.0) },
-            ],
-            ..Measured::default()
-        };
-        let case = CaseRecord {
-            id: "one".into(),
-            title: String::new(),
-            outcome: Outcome::Measured(Box::new(measured)),
-        };
-        let here = |figure: &str, times| {
-            let mut value = find("csc501").unwrap()[0].rows[0].clone();
-            (value.figure, value.times, value.sd_times) = (Some(figure.into()), times, Some(0.5));
-            let ours = case_cells(&value, &case, NANOSECONDS);
-            [ours.here, ours.deviation]
-        };
-        assert_eq!(here("net", None), ["1.500 ns", "200.0 ns"]);
-        assert_eq!(here("switch", None), ["900.0 ns", "100.0 ns"]);
-        // The time deviates by a tenth, and so does the rate.
-        assert_eq!(here("bandwidth", Some(0.5)), ["6.000 GB/s", "0.6000 GB/s"]);
-        assert_eq!(here("fairness", None), ["not derived", ""]);
-    }
-
-    #[test]
-    fn a_difference_that_may_be_nothing_is_told_as_its_upper_end() {
-        let net = Interval { estimate: 0.01, low: -0.2, high: 0.25 };
-        assert_eq!(net_text(net, NANOSECONDS), "below 0.2500 ns");
-    }
-
-    #[test]
-    fn a_line_is_found_by_its_step() {
-        let mut record = fixture_run::fixture_record();
-        let [slope, intercept] = [2.5, 1.0].map(Interval::exactly);
-        let fit = FitRecord { step: "a step".into(), slope, intercept, cases: 2, worst: None };
-        record.groups[0].fits = vec![fit];
-        assert_eq!(line_slope("a step", &record).as_deref(), Some("2.500 ns"));
-    }
-
-    #[test]
-    fn a_row_is_a_line() {
-        assert_eq!(first_clause("one; two"), "one");
-        assert_eq!(first_clause(&"a".repeat(60)).chars().count(), 47);
-    }
-}
+mod tests;

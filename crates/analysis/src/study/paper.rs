@@ -7,7 +7,8 @@ pub use paper_figure::{Figure, figures};
 
 use crate::error::Result;
 use serde::Deserialize;
-use syscost_engine::record::{Displaced, Interval, Record};
+use syscost_engine::record::{CaseRecord, Displaced, Interval, Record};
+use syscost_engine::study::executions::pool_intervals;
 use syscost_engine::study::published::parse_compiled_in;
 
 /// The group whose cases fill the tables.
@@ -87,10 +88,20 @@ pub struct Spread {
     pub half: f64,
 }
 
-/// The displacement record of a case of the group, by its id without the group.
-pub fn find_displacement<'a>(record: &'a Record, name: &str) -> Option<&'a Displaced> {
+/// The displacement record of a case of the group, by its id without the group: that of all its executions.
+pub fn find_displacement(record: &Record, name: &str) -> Option<Displaced> {
     let id = format!("{GROUP}/{name}");
-    record.cases().find(|(_, case)| case.id == id)?.1.measured()?.displaced.as_ref()
+    displacement_of(record.cases().find(|(_, case)| case.id == id)?.1)
+}
+
+/// The displacement record of a case. Its cost is the figure that every other table shows.
+pub fn displacement_of(case: &CaseRecord) -> Option<Displaced> {
+    let measured = case.measured()?;
+    let displaced = measured.displaced.clone()?;
+    Some(Displaced {
+        gap: displaced.gap.map(|gap| measured.quiet.map_or(gap, |quiet| quiet.figure)),
+        ..displaced
+    })
 }
 
 impl Paper {
@@ -116,6 +127,8 @@ pub struct SeparatePrediction {
     pub displaced: Interval,
     /// How far it is off the measured rate: 0.02 is 2 % more.
     pub displaced_off: Interval,
+    /// Predicted from the paper's estimates, and how far that is off.
+    pub paper: Option<[Interval; 2]>,
     /// Predicted from the accounts.
     pub charged: Interval,
     /// How far it is off.
@@ -130,10 +143,31 @@ impl SeparatePrediction {
     /// The prediction for the case `whole` from that of a message and from as many multiplications as `whole` does for each.
     /// Nothing where one of the three is missing, or the record does not say how many they are.
     pub fn from_record(record: &Record, whole: &str, send: &str) -> Option<Self> {
-        let whole = find_displacement(record, whole).filter(|whole| whole.computed > 0)?;
+        let whole = find_displacement(record, whole)?;
         let (send, computation) =
             (find_displacement(record, send)?, find_displacement(record, COMPUTATION.0)?);
-        let real = whole.throughput.as_ref()?.real;
+        let each: Vec<Self> = whole
+            .each_execution()
+            .iter()
+            .filter_map(|whole| Self::from_execution(whole, &send, &computation))
+            .collect();
+        let column = |field: fn(&Self) -> Interval| pool_intervals(each.iter().map(field));
+        let papers = |at: usize| pool_intervals(each.iter().filter_map(|one| Some(one.paper?[at])));
+        Some(Self {
+            real: column(|one| one.real)?,
+            displaced: column(|one| one.displaced)?,
+            displaced_off: column(|one| one.displaced_off)?,
+            paper: papers(0).zip(papers(1)).map(|(rate, off)| [rate, off]),
+            charged: column(|one| one.charged)?,
+            charged_off: column(|one| one.charged_off)?,
+            computation: column(|one| one.computation)?,
+            beyond_whole: pool_intervals(each.iter().filter_map(|one| one.beyond_whole)),
+        })
+    }
+
+    /// The prediction for one execution of the sender: each computes as long as the wire took when it was set up.
+    fn from_execution(whole: &Displaced, send: &Displaced, computation: &Displaced) -> Option<Self> {
+        let real = whole.throughput.as_ref().filter(|_| whole.computed > 0)?.real;
         let times = whole.computed as f64 / COMPUTATION.1;
         let cost = |field: fn(&Displaced) -> Option<Interval>| {
             Some(sum_independent(field(send)?, field(computation)?.map(|ns| times * ns)))
@@ -144,6 +178,7 @@ impl SeparatePrediction {
             real,
             displaced: operations_per_second(displaced),
             displaced_off: relative_error(displaced, real),
+            paper: cost(|o| o.paper).map(|ns| [operations_per_second(ns), relative_error(ns, real)]),
             charged: operations_per_second(charged),
             charged_off: relative_error(charged, real),
             computation,
@@ -252,6 +287,36 @@ mod tests {
     fn whole() -> Displaced {
         let throughput = Throughput { real: Interval::around(10_000.0, 100.0), ..Throughput::default() };
         Displaced { throughput: Some(throughput), computed: 240_000, ..cost(98_000.0, 0.0) }
+    }
+
+    #[test]
+    fn the_figure_of_a_case_is_the_one_that_other_tables_show() {
+        let mut case = measured_case("loopback/2000B", cost(18_980.0, 200.0));
+        let figure = Interval::around(21_380.0, 5_000.0);
+        let quiet = syscost_engine::record::Quiet { figure, ..Default::default() };
+        case.measured_mut().expect("measured").quiet = Some(quiet);
+        let record = record_of_cases(vec![case]);
+        assert_eq!(find_displacement(&record, "loopback/2000B").and_then(|ours| ours.gap), Some(figure));
+    }
+
+    #[test]
+    fn senders_that_compute_for_different_times_are_predicted_one_by_one() {
+        let execution = |computed: u64, rate: f64| {
+            let throughput = Throughput { real: Interval::exactly(rate), ..Throughput::default() };
+            Displaced { throughput: Some(throughput), computed, ..cost(98_000.0, 0.0) }
+        };
+        let each = vec![execution(240_000, 10_000.0), execution(120_000, 17_000.0)];
+        let pooled = Displaced { executions: each, ..execution(240_000, 13_500.0) };
+        let cases = vec![
+            measured_case("sender/1000B", pooled),
+            measured_case("nodes/1000B", cost(20_000.0, 3_000.0)),
+            measured_case(COMPUTATION.0, cost(42_000.0, 2_000.0)),
+        ];
+        let found = SeparatePrediction::from_record(&record_of_cases(cases), "sender/1000B", "nodes/1000B")
+            .expect("all");
+        // 1 / (20 µs + 84 µs) of 10 000 a second, and 1 / (20 µs + 42 µs) of 17 000.
+        let off = [1e9 / 104e3 / 10_000.0 - 1.0, 1e9 / 62e3 / 17_000.0 - 1.0];
+        assert!((found.displaced_off.estimate - 0.5 * (off[0] + off[1])).abs() < 1e-9, "{found:?}");
     }
 
     #[test]

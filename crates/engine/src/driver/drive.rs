@@ -74,6 +74,7 @@ pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result
     let not_begun = drive.time.not_begun_sentence(count_cases(&planned), drive.record.cases().count());
     let not_begun = not_begun.filter(|_| signal::pending().is_none());
     scratch::remove_orphans(&options.scratch_parent());
+    drive.record.unfinished = signal::pending().is_some();
     let saved = drive.save_record();
     let set_back = drive.earlier.set_back.take().filter(|_| matches!(saved, Ok(Some(_))));
     let EarlierRuns { records: earlier, remark, .. } = drive.earlier;
@@ -264,6 +265,7 @@ impl<'a> Drive<'a> {
     fn save_progress(&mut self, groups: &[Collected], always: bool) {
         if self.is_saving() && (always || self.saved.elapsed() > BETWEEN_SAVES) {
             self.record.groups = self.group_runs(groups);
+            self.record.unfinished = true;
             let _ = self.save_record();
             self.show_screen();
             self.saved = Instant::now();
@@ -375,6 +377,7 @@ fn new_record(options: &Options) -> Record {
         unit: options.unit.clone(),
         seed: crate::trial::SEED,
         fingerprint,
+        unfinished: false,
         groups: Vec::new(),
     }
 }

@@ -8,7 +8,7 @@ mod hardware;
 mod surroundings;
 
 pub use field_table::{Difference, Series, Weight};
-pub use hardware::Hardware;
+pub use hardware::{Hardware, unknown_reason};
 pub use surroundings::Surroundings;
 
 use super::{Cache, cpu_list, cpuinfo};

@@ -186,6 +186,10 @@ pub struct Displaced {
     pub flags: Vec<String>,
     /// Throughput of a CPU that never idles, where that was measured as well.
     pub throughput: Option<Throughput>,
+    /// What each execution found, of a case that several measured; in records before they were kept, the columns above are those of
+    /// the first one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub executions: Vec<Self>,
 }
 
 /// Iterations a second of a CPU that several share and that never idles, as measured and as predicted from each

@@ -17,6 +17,7 @@ pub fn fixture_record() -> Record {
         unit: "ns".into(),
         seed: 42,
         fingerprint: crate::environment::Fingerprint::default(),
+        unfinished: false,
         groups: vec![clock_read_group(), known_work_group(), call_group(), syscall_group()],
     }
 }
@@ -63,6 +64,7 @@ fn call_group() -> GroupRun {
         slope: interval_around(0.31),
         intercept: interval_around(0.3134),
         cases: 9,
+        expected: None,
         worst: None,
     });
     let reason = "time(2n) is 1.31 times time(n), expected 2.00 ± 0.05: the call was optimised away.";

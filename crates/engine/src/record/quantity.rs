@@ -37,6 +37,14 @@ pub fn format_duration(ns: f64) -> String {
     format!("{} {unit}", format_digits(ns / divisor, decimal_places(ns / divisor)))
 }
 
+/// A duration with all of its digits, as a report prints it: `18.117232 ms`.
+pub fn format_exact_duration(ns: f64) -> String {
+    let (divisor, unit) = unit_step(ns, &TIME);
+    // Nine digits: without the last bits of the division.
+    let scaled: f64 = format!("{:.8e}", ns / divisor).parse().unwrap_or(ns / divisor);
+    format!("{scaled} {unit}")
+}
+
 /// A number without a unit: `0.8125`, `312.3`, `71146`, `45.29 M`.
 pub fn format_count(value: f64) -> String {
     let (divisor, unit) = unit_step(value, &COUNT);
@@ -194,6 +202,12 @@ mod tests {
         for (ns, text) in read {
             assert_eq!(format_duration(ns), text);
         }
+    }
+
+    #[test]
+    fn a_published_duration_keeps_its_digits() {
+        let texts = [18_117_232.0, 0.001_316, 115_455.0, 1.857].map(format_exact_duration);
+        assert_eq!(texts, ["18.117232 ms", "0.001316 ns", "115.455 µs", "1.857 ns"]);
     }
 
     #[test]

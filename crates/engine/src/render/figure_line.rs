@@ -152,7 +152,7 @@ mod tests {
     fn a_sweep_says_how_well_its_law_fits() {
         let slope = Interval { estimate: 2.0, low: 1.5, high: 2.5 };
         let (step, intercept) = ("find: doubling the keys".to_owned(), Interval::default());
-        let fit = FitRecord { step, slope, intercept, cases: 5, worst: Some(0.031) };
+        let fit = FitRecord { step, slope, intercept, cases: 5, expected: None, worst: Some(0.031) };
         let sentence = "find: doubling the keys costs 2.000 ns [1.500, 2.500], fitted over 5 cases, the worst off by 3.1 %";
         assert_eq!(fit_sentence(&fit, NANOSECONDS), sentence);
     }

@@ -9,7 +9,7 @@ use super::basis::Basis;
 use crate::environment::{Fingerprint, cpu_list};
 use crate::record::{
     Axis, CaseRecord, Curve, CurveRecord, FallRecord, FitRecord, GroupRun, Interval, LevelRecord, Measured,
-    Point, Study,
+    Point, Predicted, Study,
 };
 use crate::statistic::level::WIDEST;
 use crate::statistic::{Law, find_levels, fit_growth, fit_line, locate_fall, median, median_spacing};
@@ -163,11 +163,22 @@ pub fn bytes_of(text: &str) -> Option<u64> {
 /// Draws a line through the measured cases whose ids begin with `prefix` and end in a number; `step` says what
 /// one step of that number is. All its points stand on the same basis, the best that every
 /// one of them has: a line through some values with the loop and some without it would be no line.
-pub fn fit_cases(step: &str, prefix: &str, cases: &[CaseRecord]) -> Option<FitRecord> {
-    let points = points(prefix, cases)?;
+pub fn fit_cases(step: &str, prefix: &str, cases_of_line: &[CaseRecord]) -> Option<FitRecord> {
+    let points = points(prefix, cases_of_line)?;
     let line = fit_line(&points)?;
     let (slope, intercept, cases) = (line.slope, line.intercept, points.len());
-    Some(FitRecord { step: step.into(), slope, intercept, cases, worst: None })
+    let expected = expected_slopes(prefix, cases_of_line);
+    Some(FitRecord { step: step.into(), slope, intercept, cases, expected, worst: None })
+}
+
+/// The slopes of the lines through the predictions of these cases: the hardware's part and the software's.
+fn expected_slopes(prefix: &str, cases: &[CaseRecord]) -> Option<[f64; 2]> {
+    let members = || cases.iter().filter_map(|case| member_with_number(prefix, case));
+    let slope = |part: fn(&Predicted) -> f64| {
+        let point = |(x, measured): (f64, &Measured)| Some((x, part(measured.predicted.as_ref()?)));
+        Some(fit_line(&members().map(point).collect::<Option<Vec<_>>>()?)?.slope.estimate)
+    };
+    Some([slope(|p| p.hardware)?, slope(|p| p.software)?])
 }
 
 /// The law by which the cost of the cases of a sweep grows with its parameter, which is named in the plural.
@@ -186,6 +197,7 @@ pub fn fit_sweep(parameter: &str, prefix: &str, cases: &[CaseRecord]) -> Option<
         slope: growth.line.slope,
         intercept: growth.line.intercept,
         cases: points.len(),
+        expected: None,
         worst: Some(growth.worst),
     })
 }

@@ -1,5 +1,9 @@
 //! Joins what several executions measured of one case into one outcome.
 
+mod displaced;
+
+pub use displaced::pool_intervals;
+
 use super::interval::{lone_faster_mode, quiet_from_lows};
 use super::reference_frequency::{convert_executions, convert_to_frequency, core_frequency};
 use crate::record::{
@@ -23,6 +27,9 @@ pub fn pool_executions(parts: &[Measured], core_hz: Option<f64>) -> Option<Measu
     let executions = parts.iter().flat_map(|part| part.executions.iter().copied()).collect();
     let values = parts.iter().flat_map(sample_costs).collect::<Vec<_>>();
     let scale = parts.iter().map(unit_per_count).find(|scale| *scale > 0.0).unwrap_or(1.0);
+    let deviation = if several { standard_deviation(&values) } else { first.standard_deviation };
+    let gap = quiet.map_or(first.figure(), |quiet| quiet.figure);
+    let displaced = displaced::pool_displaced(parts, gap, deviation);
     Some(Measured {
         median: if several { pooled_median(parts, &values) } else { first.median },
         ticks: quiet.map_or(first.ticks, |quiet| quiet.figure.estimate / scale),
@@ -31,12 +38,16 @@ pub fn pool_executions(parts: &[Measured], core_hz: Option<f64>) -> Option<Measu
         iterations: parts.iter().flat_map(|part| part.iterations.iter().copied()).collect(),
         counted: parts.iter().flat_map(|part| part.counted.iter().copied()).collect(),
         core_mhz: joined_core_mhz(parts),
-        standard_deviation: if several { standard_deviation(&values) } else { first.standard_deviation },
+        standard_deviation: deviation,
         slope: two(|part| part.slope),
         intercept: two(|part| part.intercept),
         control: merge_known_intervals(lowest.control, second.control),
         net: merge_known_intervals(lowest.net, second.net),
-        derived: lowest.derived.iter().map(|figure| merge_derived(figure, second)).collect(),
+        derived: match &displaced {
+            Some(displaced) => displaced.derived_figures(),
+            None => lowest.derived.iter().map(|figure| merge_derived(figure, second)).collect(),
+        },
+        displaced,
         events: pooled_event_rates(parts),
         matrix: parts.iter().filter_map(|part| part.matrix.clone()).reduce(cellwise_minimum),
         distribution: pooled_distribution(parts),

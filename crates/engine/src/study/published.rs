@@ -8,7 +8,7 @@ use crate::record::{Headline, Interval, Record};
 use crate::render::figure_line::HeadlineFigure;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The name on the command line, and the file.
 const FILES: [(&str, &str); 2] = [
@@ -23,6 +23,8 @@ pub struct Published {
     pub name: String,
     /// The authors and the machine.
     pub source: String,
+    /// The frequency of their core, GHz; `None` of a reference machine.
+    pub ghz: Option<f64>,
     /// In the order of the report.
     pub rows: Vec<PublishedValue>,
     /// Published values without a matching case of ours.
@@ -58,6 +60,11 @@ pub struct PublishedValue {
     pub predicted_ns: Option<f64>,
     /// The authors' own prediction where it is no single time: `3 to 5 cycles`.
     pub expected: Option<String>,
+    /// The cycles that they print beside it.
+    pub cycles: Option<f64>,
+    /// Whether the value is a limit that stays above what they measured, which is no number.
+    #[serde(default)]
+    pub below: bool,
     /// What they timed.
     pub what: String,
     /// Whether that is another operation than that of the case.
@@ -83,6 +90,7 @@ pub struct Without {
 #[serde(deny_unknown_fields)]
 struct Sheet {
     source: String,
+    ghz: f64,
     value: Vec<PublishedValue>,
     #[serde(default)]
     without: Vec<Without>,
@@ -93,6 +101,12 @@ impl Published {
     pub fn values_ns(&self) -> BTreeMap<String, f64> {
         let costs = self.rows.iter().filter(|value| value.figure.is_none());
         costs.filter_map(|value| Some((value.id.clone(), value.ns?))).collect()
+    }
+
+    /// The groups of our cases beside these values.
+    pub fn group_names(&self) -> BTreeSet<&str> {
+        let ids = self.rows.iter().map(|value| value.id.strip_prefix("fall/").unwrap_or(&value.id));
+        ids.filter_map(|id| Some(id.split_once('/')?.0)).filter(|group| *group != "fit").collect()
     }
 
     /// Notes below a table with these values: their source, and which of them time another operation. None if the
@@ -133,7 +147,8 @@ fn load_published(name: &str) -> Result<Published> {
         return Ok(reference_values(name, reference));
     };
     let sheet: Sheet = parse_compiled_in(name, text, "published values")?;
-    Ok(Published { name: name.into(), source: sheet.source, rows: sheet.value, without: sheet.without })
+    let Sheet { source, ghz, value: rows, without } = sheet;
+    Ok(Published { name: name.into(), source, ghz: Some(ghz), rows, without })
 }
 
 /// The figures of a reference machine as published ones.
@@ -153,6 +168,7 @@ fn reference_values(name: &str, reference: Reference) -> Published {
     Published {
         name: name.into(),
         source: format!("a {}: {}", reference.kind, reference.machine),
+        ghz: None,
         rows: reference.figures.into_iter().map(row).collect(),
         without: Vec::new(),
     }

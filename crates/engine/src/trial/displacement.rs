@@ -88,8 +88,8 @@ struct Displacement<'a> {
 /// A need is not met, a claim does not hold, the machine was disturbed, or a signal came.
 pub fn measure_displaced(case: &Case, bench: Bench<'_>) -> Result<Measured, CaseEnd> {
     let Bench { place, clock, pinned, .. } = bench;
-    for need in &case.needs {
-        need.check_place(place).map_err(CaseEnd::Skipped)?;
+    if let Some(sentence) = case.missing_need(place) {
+        return Err(CaseEnd::Skipped(sentence));
     }
     let Some(pinned) = pinned else {
         let sentence = "displacement needs one CPU for the operation and the fluid, and the process could not be pinned: \

@@ -2,7 +2,8 @@
 //!
 //! Programs write their events to logs ([`syscost_technique::logical_time::EventLog`]), which the monitors of their machines
 //! serve. The order is that of logical time, which messages carry, so that clocks that differ do not matter. Where a
-//! machine's clock contradicts the order, the row of the effect says by how much.
+//! machine's clock contradicts the order, the row of the effect says by how much. At the end come the traffic and the delay of each
+//! pair of machines, and the messages that no program of the list has received.
 
 use super::several::{Host, ask_all, read_hosts};
 use super::{Args, write_at_intervals};
@@ -24,14 +25,16 @@ type Row = [String; 5];
 
 pub(super) fn watch_events(list: &Path, args: &Args, views: u64) -> Result<()> {
     let (hosts, mut view, patience) = (read_hosts(list)?, EventView::default(), args.interval_duration());
-    write_at_intervals(args, views, || {
-        let rows = view.observe(fetch_logs(&hosts, patience))?;
-        Ok(match (args.json, page::is_piped()) {
-            (true, _) => rows.iter().map(row_json).collect(),
-            (_, true) => page::tabbed_rows(&rows),
-            _ => page::columns_text(&rows, usize::MAX),
-        })
-    })
+    write_at_intervals(args, views, || Ok(rows_text(args, &view.observe(fetch_logs(&hosts, patience))?)))?;
+    page::write_unless_closed(&rows_text(args, &view.summary())).map(drop)
+}
+
+fn rows_text(args: &Args, rows: &[Row]) -> String {
+    match (args.json, page::is_piped()) {
+        (true, _) => rows.iter().map(row_json).collect(),
+        (_, true) => page::tabbed_rows(rows),
+        _ => page::columns_text(rows, usize::MAX),
+    }
 }
 
 fn row_json([stamp, host, clock, what, note]: &Row) -> String {
@@ -52,6 +55,8 @@ struct EventView {
     host_of: BTreeMap<usize, String>,
     /// When messages were sent that are not yet received, by the clock of their sender.
     sent: BTreeMap<Stamp, Duration>,
+    /// The delay of each message from one host to another, seconds by their clocks: its sum, and the number of messages.
+    traffic: BTreeMap<[String; 2], (f64, usize)>,
     /// Sentences that were shown.
     said: BTreeSet<String>,
 }
@@ -106,17 +111,39 @@ impl EventView {
                 }
                 String::new()
             }
-            Link::Received(message) => self.clock_error(message, clock).unwrap_or_default(),
+            Link::Received(message) => {
+                self.count_received(message, event.stamp.stream, clock).unwrap_or_default()
+            }
             Link::Local => String::new(),
         };
         let host = self.host_of.get(&event.stamp.stream).cloned().unwrap_or_default();
         [event.stamp.to_string(), host, time_of_day(clock), event.what.text, note]
     }
 
-    /// The sentence on a message that was received before it was sent, by the clocks.
-    fn clock_error(&mut self, message: Stamp, received: Duration) -> Option<String> {
-        let early = self.sent.remove(&message)?.checked_sub(received).filter(|early| !early.is_zero())?;
-        let sender = self.host_of.get(&message.stream)?;
+    /// The traffic of each pair of hosts, and each message that was not received.
+    fn summary(&self) -> Vec<Row> {
+        let pairs = self.traffic.iter().map(|([from, to], (delays, count))| {
+            let messages = page::count_with_noun(*count, "message", "messages");
+            let mean = delays / *count as f64;
+            let words =
+                format!("{messages} to {to}, under way for {mean:.3} s in the mean by the two clocks");
+            ["–".into(), from.clone(), "–".into(), String::new(), words]
+        });
+        let lost = self.sent.iter().map(|(message, clock)| {
+            let host = self.host_of.get(&message.stream).cloned().unwrap_or_default();
+            let words = "sent, and received by no program of the list so far".into();
+            [message.to_string(), host, time_of_day(*clock), String::new(), words]
+        });
+        pairs.chain(lost).collect()
+    }
+
+    /// Counts a message for its pair of hosts. The sentence on one that was received before it was sent, by the clocks.
+    fn count_received(&mut self, message: Stamp, receiver: usize, received: Duration) -> Option<String> {
+        let sent = self.sent.remove(&message)?;
+        let (sender, receiver) = (self.host_of.get(&message.stream)?, self.host_of.get(&receiver)?);
+        let (delays, count) = self.traffic.entry([sender.clone(), receiver.clone()]).or_default();
+        (*delays, *count) = (*delays + received.as_secs_f64() - sent.as_secs_f64(), *count + 1);
+        let early = sent.checked_sub(received).filter(|early| !early.is_zero())?;
         Some(format!("its clock is at least {:.3} s behind that of {sender}", early.as_secs_f64()))
     }
 }
@@ -157,6 +184,23 @@ mod tests {
         assert!(by_clock.is_sorted(), "by the clocks the request arrives before it is sent: {by_clock:?}");
         assert_eq!(rows[1][4], "its clock is at least 0.990 s behind that of near");
         assert_eq!(rows.iter().filter(|row| !row[4].is_empty()).count(), 1, "{rows:?}");
+    }
+
+    #[test]
+    fn the_end_tells_the_traffic_of_each_pair_and_what_was_never_received() {
+        let mut view = EventView::default();
+        observe(&mut view, &format!("{CLIENT}7@0 message sent 101.040 ask again\n"), SERVER);
+        let rows = view.summary();
+        let words: Vec<_> =
+            rows.iter().map(|row| (row[0].as_str(), row[1].as_str(), row[4].as_str())).collect();
+        assert_eq!(
+            words,
+            [
+                ("–", "far", "1 message to near, under way for 1.010 s in the mean by the two clocks"),
+                ("–", "near", "1 message to far, under way for -0.990 s in the mean by the two clocks"),
+                ("7@0", "near", "sent, and received by no program of the list so far"),
+            ]
+        );
     }
 
     #[test]

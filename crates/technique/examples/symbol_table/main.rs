@@ -60,18 +60,28 @@ fn main() -> Done<()> {
         "{} programs of {STATEMENTS} statements, {instructions} instructions: all print what they must\n",
         programs.len()
     );
+    let mut live = None;
     let clocks = [("cycle counter", arch::read as Now), ("virtual clock", thread_cpu_ns as Now)];
     let mut words = Vec::new();
     for (name, now) in clocks {
         let found = |program: &program::Program| fractions(&program.text, now);
-        words.push(tell(name, now, &programs.iter().map(found).collect::<Done<Vec<_>>>()?));
+        let results = programs.iter().map(found).collect::<Done<Vec<_>>>()?;
+        words.push(tell(name, now, &results));
+        live.get_or_insert(results);
     }
     print_probe_effect(&programs)?;
     ninety_ten(&programs)?;
     println!("slide 48: frac is likely underestimated; ours: {}", words.join("; "));
+    let live = live.unwrap_or_default();
+    let middle = |figure: fn(&Fractions) -> f64| median(&live.iter().map(figure).collect::<Vec<_>>());
+    let found = Interval::around(middle(|f| f.in_place.of_uninstrumented), LIVE_ERROR);
+    println!("{}", known.check_truth("fraction in the live symbol table", middle(|f| f.truth), found)?);
     println!("{}", known::held(known)?);
     Ok(())
 }
+
+/// The corrected fraction of the compiler's time may be off by this: its work by itself is done in other caches.
+const LIVE_ERROR: f64 = 0.1;
 
 /// The virtual clock of this thread.
 fn thread_cpu_ns() -> u64 {

@@ -64,7 +64,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let record = if args.paper {
         find_paper_run(&args.selection, &archive)?
     } else {
-        args.selection.load_record(&archive, GROUPS)?
+        args.selection.load_record(&archive, GROUPS, &[])?
     };
     if let Some(file) = &args.target.html {
         write_page(args, file, &record, &archive)?;

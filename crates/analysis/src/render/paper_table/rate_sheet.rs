@@ -2,8 +2,8 @@
 //! the same with six that wait for their replies.
 
 use super::{
-    NOTHING, NamedCell, format_fixed, format_percent, format_percent_range, format_signed, named_sheet,
-    wire_phrase,
+    NOTHING, NamedCell, OURS, PAPERS, format_fixed, format_percent, format_percent_range, format_signed,
+    named_sheet, wire_phrase,
 };
 use crate::render::sheet::Sheet;
 use crate::study::paper::{Paper, Rate, SeparatePrediction, find_displacement};
@@ -29,7 +29,7 @@ pub fn one_sender_sheet(paper: &Paper, record: &Record) -> Sheet {
         wire_phrase(record)
     );
     let notes = [
-        "displ., ioctl, accounting: 1 / (CPU time of a message + that of the computation), as in the paper: the two \
+        "displ., ioctl, paper's, gap, accounting: 1 / (CPU time of a message + that of the computation), as in the paper: the two \
          measured by themselves (`nodes`, `computation`), neither with the other; % is how far that is off the \
          measured rate",
         "computes: for each message, 1.13 times as long as a message and its reply took when the case was set up, \
@@ -60,16 +60,19 @@ fn message_size(row: &Rate) -> String {
     row.id.trim_start_matches("throughput/").to_owned()
 }
 
-fn rate_cells(record: &Record, whole: &str, parts: Option<SeparatePrediction>) -> [NamedCell; 13] {
-    let measured = find_displacement(record, whole).and_then(|ours| ours.throughput.as_ref());
+fn rate_cells(record: &Record, whole: &str, parts: Option<SeparatePrediction>) -> [NamedCell; 15] {
+    let measured = find_displacement(record, whole).and_then(|ours| ours.throughput);
     let rate = |rate: Option<Interval>| rate.map_or(NOTHING.into(), |rate| format_fixed(rate.estimate, 0));
-    let throughput = |field: fn(&Throughput) -> Interval| measured.map(field);
+    let throughput = |field: fn(&Throughput) -> Interval| measured.as_ref().map(field);
     let part = |field: fn(&SeparatePrediction) -> Interval| parts.as_ref().map(field);
+    let papers = |at: usize| Some(parts.as_ref()?.paper?[at]);
     let us = parts.and_then(|parts| parts.beyond_whole).map(|more| more.map(|ns| 1e-3 * ns));
     [
         ("computes µs", rate(part(|p| p.computation.map(|ns| 1e-3 * ns)))),
         ("real", rate(throughput(|t| t.real))),
-        ("displ.", rate(part(|p| p.displaced))),
+        (PAPERS, rate(papers(0))),
+        ("%", format_percent(papers(1))),
+        (OURS, rate(part(|p| p.displaced))),
         ("%", format_percent(part(|p| p.displaced_off))),
         ("95 %", format_percent_range(part(|p| p.displaced_off))),
         ("accounting", rate(part(|p| p.charged))),
@@ -113,10 +116,10 @@ mod tests {
         let sheet = one_sender_sheet(&Paper::read().expect("four tables"), &record_of_cases(cases));
         let row = &sheet.rows[1];
         assert_eq!(row[..8], ["2000B", "318.5", "314.6", "-1.21", "346.4", "+8.74", "80", "10000"]);
-        assert_eq!(row[8..10], ["9524", "-4.8"]);
-        assert_eq!(row[11..13], ["19048", "+90.5"]);
-        assert_eq!(row[14..16], ["9900", "-1.0"]);
-        assert_eq!(row[17], "+4.0");
+        assert_eq!(row[8..12], [NOTHING, NOTHING, "9524", "-4.8"]);
+        assert_eq!(row[13..15], ["19048", "+90.5"]);
+        assert_eq!(row[16..18], ["9900", "-1.0"]);
+        assert_eq!(row[19], "+4.0");
         assert!(sheet.rows[0][6..].contains(&NOTHING.to_owned()));
     }
 }

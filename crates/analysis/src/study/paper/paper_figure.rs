@@ -35,13 +35,8 @@ const SENT: Axes = Axes { up: COMPUTED.up, unit: NANOSECONDS, across: "message",
 const MORE: Axes = Axes { up: "displacement beyond accounting", unit: PERCENT, ..SENT };
 const RATE: Axes = Axes { up: "messages of a sender", unit: "/s", ..SENT };
 const OFF: Axes = Axes { up: "predicted rate beyond the measured one", unit: PERCENT, ..SENT };
-const MEAN: Axes = Axes {
-    up: "mean beyond that of the longest runs",
-    unit: PERCENT,
-    across: "loops of a run",
-    bytes: false,
-};
-const DEVIATION: Axes = Axes { up: "standard deviation of the runs, of their mean", ..MEAN };
+const MEAN: Axes = Axes { up: "mean of the runs", unit: NANOSECONDS, across: "loops of a run", bytes: false };
+const DEVIATION: Axes = Axes { up: "standard deviation of the runs", ..MEAN };
 const PERCENT: &str = "%";
 
 /// The figures for which the record has at least two points.
@@ -51,13 +46,23 @@ pub fn figures(paper: &Paper, record: &Record) -> Vec<Figure> {
             "figure-2",
             "Figure 2: plain computation",
             COMPUTED,
-            cost_lines(&paper.compute, record, "", ["accounting", "displacement"]),
+            cost_lines(
+                &paper.compute,
+                record,
+                "",
+                ["accounting", "displacement (gap)", "displacement (paper's)"],
+            ),
         ),
         draw_figure(
             "figure-4",
             "Figure 4: TCP send and a reply of one byte",
             SENT,
-            cost_lines(&paper.send, record, "nodes/", ["2 nodes: accounting", "2 nodes: displacement"]),
+            cost_lines(
+                &paper.send,
+                record,
+                "nodes/",
+                ["2 nodes: accounting", "2 nodes: displacement (gap)", "2 nodes: displacement (paper's)"],
+            ),
         ),
         draw_figure(
             "figure-4-difference",
@@ -138,16 +143,16 @@ fn measured_points(
     points_of_rows(
         rows,
         |row| &row.id,
-        |row| find_displacement(record, &format!("{way}{}", row.id)).and_then(&field),
+        |row| find_displacement(record, &format!("{way}{}", row.id)).as_ref().and_then(&field),
     )
 }
 
-/// Costs by both methods: the published ones, and ours by these names.
+/// Costs by both methods, and by both estimators of displacement: the published ones, and ours by these names.
 fn cost_lines(
     rows: &[Cost],
     record: &Record,
     way: &str,
-    [accounting, displacement]: [&'static str; 2],
+    [accounting, gap, papers]: [&'static str; 3],
 ) -> Vec<Line> {
     let theirs = |field: fn(&Cost) -> f64| {
         points_of_rows(rows, |row| &row.id, |row| Some(Interval::exactly(1e3 * field(row))))
@@ -156,7 +161,8 @@ fn cost_lines(
         (false, "1997: ioctl", theirs(|row| row.accounting)),
         (false, "1997: displacement", theirs(|row| row.displacement)),
         (true, accounting, measured_points(rows, record, way, |o| o.charged)),
-        (true, displacement, measured_points(rows, record, way, |o| o.gap)),
+        (true, gap, measured_points(rows, record, way, |o| o.gap)),
+        (true, papers, measured_points(rows, record, way, |o| o.paper)),
     ]
 }
 
@@ -217,39 +223,31 @@ fn rate_difference_lines(paper: &Paper, record: &Record) -> Vec<Line> {
     ]
 }
 
-/// The means of both machines, each relative to its own mean of the longest runs.
+/// The means of both machines; of ours by both estimators.
 fn mean_lines(paper: &Paper, record: &Record) -> Vec<Line> {
-    let theirs = |row: &Spread| Interval::around(row.mean, row.half);
-    let rows = &paper.loops;
+    let ns = |us: Interval| us.map(|us| 1e3 * us);
+    let theirs = |row: &Spread| Some(ns(Interval::around(row.mean, row.half)));
     vec![
-        (false, "1997", percent_beyond_last(points_of_rows(rows, |row| &row.id, |row| Some(theirs(row))))),
-        (
-            true,
-            "here",
-            percent_beyond_last(points_of_rows(
-                rows,
-                |row| &row.id,
-                |row| find_displacement(record, &row.id).and_then(|o| o.gap),
-            )),
-        ),
+        (false, "1997", points_of_rows(&paper.loops, |row| &row.id, theirs)),
+        (true, "here", loops_points(paper, record, |o| o.gap)),
+        (true, "here, by the paper's formula", loops_points(paper, record, |o| o.paper)),
     ]
 }
 
-fn percent_beyond_last(points: Vec<Point>) -> Vec<Point> {
-    let Some(last) = points.last().map(|point| point.value.estimate) else { return points };
-    let percent = |value: f64| 100.0 * (value / last - 1.0);
-    points.into_iter().map(|point| Point { value: point.value.map(percent), ..point }).collect()
+/// The points of the fourth table in the record.
+fn loops_points(paper: &Paper, record: &Record, field: fn(&Displaced) -> Option<Interval>) -> Vec<Point> {
+    points_of_rows(
+        &paper.loops,
+        |row| &row.id,
+        |row| find_displacement(record, &row.id).as_ref().and_then(field),
+    )
 }
 
 fn deviation_lines(paper: &Paper, record: &Record) -> Vec<Line> {
-    let rows = &paper.loops;
-    let ours = |row: &Spread| {
-        let ours = find_displacement(record, &row.id)?;
-        Some(to_percent(Interval::exactly(ours.deviation / ours.gap?.estimate)))
-    };
+    let theirs = |row: &Spread| Some(Interval::exactly(1e3 * row.deviation));
     vec![
-        (false, "1997", points_of_rows(rows, |row| &row.id, |row| Some(Interval::exactly(row.percent)))),
-        (true, "here", points_of_rows(rows, |row| &row.id, ours)),
+        (false, "1997", points_of_rows(&paper.loops, |row| &row.id, theirs)),
+        (true, "here", loops_points(paper, record, |o| Some(Interval::exactly(o.deviation)))),
     ]
 }
 
@@ -319,11 +317,20 @@ mod tests {
     }
 
     #[test]
-    fn means_are_told_against_the_longest_runs() {
+    fn means_and_deviations_are_in_the_unit_of_the_paper() {
         let paper = Paper::read().expect("four tables");
-        let points = mean_lines(&paper, &record_of_cases(Vec::new())).swap_remove(0).2;
-        assert_eq!((points.len(), points[0].at, points[4].at), (5, 200, 15_000));
-        assert!((points[0].value.estimate - 4.27).abs() < 0.01, "{points:?}");
-        assert_eq!(points[4].value.estimate, 0.0);
+        let displaced =
+            Displaced { gap: ten_percent_interval(20e3), deviation: 150.0, ..Displaced::default() };
+        let case = |loops: &str| measured_case(&format!("loops/{loops}"), displaced.clone());
+        let figures = figures(&paper, &record_of_cases(vec![case("200"), case("1000")]));
+        let of = |name: &str| {
+            let figure = figures.iter().find(|figure| figure.name == name).expect(name);
+            let first = |curve: &CurveRecord| (curve.unit.clone(), curve.points[0].value.estimate);
+            figure.curves.iter().map(first).collect::<Vec<_>>()
+        };
+        let ns = |value: f64| (NANOSECONDS.to_owned(), value);
+        let row = &paper.loops[0];
+        assert_eq!(of("figure-6a"), [ns(1e3 * row.mean), ns(20e3)]);
+        assert_eq!(of("figure-6b"), [ns(1e3 * row.deviation), ns(150.0)]);
     }
 }

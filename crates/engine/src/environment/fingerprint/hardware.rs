@@ -27,6 +27,23 @@ pub struct Hardware {
     pub network_cards: Option<String>,
 }
 
+/// Why a field of the hardware is unknown, in a sentence; `None` of a field whose reason is not looked for.
+pub fn unknown_reason(field: &str) -> Option<String> {
+    match field {
+        "memory_modules" => memory_module::bandwidth_limit().err(),
+        "disks" => Some("no disk with a device behind it is visible (/sys/block/*/device)".into()),
+        "nominal_clock" => Some(
+            "neither intel_pstate, nor the firmware's CPPC tables, nor the name of the processor tell it"
+                .into(),
+        ),
+        "cache_ways" => {
+            Some("the kernel shows no caches, or no ways of them (/sys/devices/system/cpu)".into())
+        }
+        "network_cards" => Some("no interface of this network namespace has a device behind it".into()),
+        _ => None,
+    }
+}
+
 impl Hardware {
     pub(super) fn read(files: &KernelFiles, cpu_model: Option<&str>) -> Self {
         Self {
@@ -94,7 +111,7 @@ const SECTOR: u64 = 512;
 /// The longest model that is shown, characters: NVMe has 40.
 const LONGEST: usize = 48;
 
-/// `nvme0n1 (Samsung SSD 990), 1000 GB, not rotating, 16.0 GT/s PCIe × 4`; loop devices, compressed memory and the like are
+/// `nvme0n1 (Samsung SSD 990), 1000 GB, not rotating, 16.0 GT/s PCIe × 4`, `vda, 20 GB, rotating, bus virtio`; loop devices, compressed memory and the like are
 /// left out.
 fn describe_disks(files: &KernelFiles) -> Option<String> {
     let names = files.entry_names("sys/block").into_iter();
@@ -113,11 +130,15 @@ fn describe_disk(files: &KernelFiles, name: &str) -> String {
         "0" => Some("not rotating".to_owned()),
         _ => None,
     });
-    let bus = line("device/device/current_link_speed").zip(line("device/device/current_link_width"));
+    let link = line("device/device/current_link_speed").zip(line("device/device/current_link_width"));
+    let bus = || {
+        let bus = std::fs::read_link(files.path(&format!("sys/block/{name}/device/subsystem"))).ok()?;
+        Some(format!("bus {}", bus.file_name()?.to_string_lossy()))
+    };
     let parts = [
         sectors.map(|sectors| format!("{:.0} GB", sectors.saturating_mul(SECTOR) as f64 / 1e9)),
         rotates,
-        bus.map(|(speed, width)| format!("{speed} × {width}")),
+        link.map(|(speed, width)| format!("{speed} × {width}")).or_else(bus),
     ];
     let head = format!("{name}{}", model.unwrap_or_default());
     std::iter::once(head).chain(parts.into_iter().flatten()).collect::<Vec<_>>().join(", ")
@@ -200,6 +221,15 @@ mod tests {
             Some("nvme0n1 (Fast Disk 990), 1000 GB, not rotating, 16.0 GT/s PCIe × 4 | sda, rotating")
         );
         assert_eq!(describe_disks(&Machine::with_files(&[]).files), None);
+    }
+
+    #[test]
+    fn a_disk_without_a_link_speed_has_its_bus() {
+        let machine = Machine::with_files(&[("sys/block/vda/queue/rotational", "1\n")]);
+        machine.write_file("sys/block/vda/device/vendor", "0x1af4");
+        symlink("../../../../bus/virtio", machine.files.path("sys/block/vda/device/subsystem"))
+            .expect("linked");
+        assert_eq!(describe_disks(&machine.files).as_deref(), Some("vda, rotating, bus virtio"));
     }
 
     #[test]

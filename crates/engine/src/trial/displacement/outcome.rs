@@ -2,8 +2,7 @@
 
 use super::{CaseEnd, Displacement, Run, iterations_that_fill};
 use crate::case::{Case, Place, Subject};
-use crate::record::quantity::NANOSECONDS;
-use crate::record::{Contamination, Derived, Displaced, Execution, Interval, Measured, Throughput};
+use crate::record::{Contamination, Displaced, Execution, Interval, Measured, Throughput};
 use crate::statistic::fluid_cost::{Spoilt, Summary};
 use crate::statistic::student::{self, mean_interval};
 use crate::statistic::{median, standard_deviation};
@@ -30,6 +29,7 @@ pub(super) fn measured_outcome(
     let Displacement { case, clock, counted, .. } = displacement;
     let used: Vec<_> = runs.iter().filter(|run| summary.is_run_used(&run.replicate)).collect();
     let wire = displacement.subject.report().wire;
+    let displaced = displaced_summary(displacement, (runs, &used), summary);
     let mut outcome = Measured {
         executions: vec![Execution {
             at: 0.0, // the driver adds it: it knows when the run began
@@ -44,8 +44,8 @@ pub(super) fn measured_outcome(
         standard_deviation: standard_deviation(&summary.each),
         ticks: gap.estimate * clock.hz() / 1e9,
         slope: gap,
-        derived: derived_figures(summary),
-        displaced: Some(displaced_summary(displacement, (runs, &used), summary)),
+        derived: displaced.derived_figures(),
+        displaced: Some(displaced),
         contamination: contamination(&used),
         peer: wire.as_ref().map(crate::environment::Wire::comparison_key),
         wire: wire.map(Box::new),
@@ -73,20 +73,6 @@ fn no_number_reason(summary: &Summary) -> String {
 fn displaced_ticks(displacement: &Displacement<'_>, summary: &Summary) -> Vec<u64> {
     let ticks_per_ns = displacement.clock.hz() / 1e9;
     summary.each.iter().map(|ns| (ns * displacement.iterations as f64 * ticks_per_ns) as u64).collect()
-}
-
-fn derived_figures(summary: &Summary) -> Vec<Derived> {
-    let figure = |name: &str, unit: &str, value: Option<Interval>| {
-        Some(Derived { name: name.into(), unit: unit.into(), value: value? })
-    };
-    let figures = [
-        figure("paper", NANOSECONDS, summary.paper),
-        figure("daemon-free", NANOSECONDS, summary.daemon_free),
-        figure("accounting", NANOSECONDS, summary.charged),
-        figure("getrusage", NANOSECONDS, summary.rusage),
-        figure("missed", "", summary.missed),
-    ];
-    figures.into_iter().flatten().collect()
 }
 
 fn displaced_summary(
@@ -117,6 +103,7 @@ fn displaced_summary(
         error_cache: summary.terms.cache,
         flags: summary.flags.iter().cloned().chain(no_rate_reason(used)).collect(),
         throughput: throughput(used),
+        executions: Vec::new(),
     }
 }
 
