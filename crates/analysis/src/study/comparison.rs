@@ -313,15 +313,6 @@ impl Comparison {
         }
         self.rows.sort_by_key(|row| (of_group[&row.group], Reverse(row_weight(row))));
     }
-
-    /// Rows of one group together, otherwise as they are.
-    pub fn sort_by_group(&mut self) {
-        let mut first: BTreeMap<String, usize> = BTreeMap::new();
-        for (at, row) in self.rows.iter().enumerate() {
-            first.entry(row.group.clone()).or_insert(at);
-        }
-        self.rows.sort_by_key(|row| first[&row.group]);
-    }
 }
 
 fn row_weight(row: &Row) -> Weight {
