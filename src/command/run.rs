@@ -19,8 +19,8 @@ use std::process::ExitCode;
 /// observation table. A case whose claims do not hold is reported and has no number.
 #[derive(clap::Args)]
 #[command(
-    after_help = "What is not given is taken from SYSCOST_SCALE, SYSCOST_MEASURE, SYSCOST_OPERATIONS, SYSCOST_REPLICATIONS, \
-    SYSCOST_EVENTS, SYSCOST_DIR, SYSCOST_AGAINST and SYSCOST_PREDICTIONS, as with `cargo bench`."
+    after_help = "What is not given is taken from SYSCOST_SCALE, SYSCOST_MEASURE, SYSCOST_EVENTS, SYSCOST_DIR, \
+    SYSCOST_AGAINST and SYSCOST_PREDICTIONS, as with `cargo bench`."
 )]
 pub struct Args {
     #[command(flatten)]
@@ -128,8 +128,8 @@ impl Args {
             against: self.beside.against.clone().or(options.against),
             home: self.home.given.clone(),
             seconds: self.time.or(options.seconds),
-            operations: self.operations.or(options.operations),
-            replications: self.replications.or(options.replications),
+            operations: self.operations,
+            replications: self.replications,
             strict: self.strict || options.strict,
             wants_a_number: true,
             copies: self.copies.map_or(1, usize::from),

@@ -356,8 +356,6 @@ Environment:
   SYSCOST_TIME         limit, seconds: no case begins after it; none otherwise; with less than 0.15 s a case a whole run
                        measures its headline cases alone
   SYSCOST_CASE_TIME    seconds after which a case that has not ended is killed, so that the next one begins [300]
-  SYSCOST_OPERATIONS   operations of a run where a case is measured by displacement; as many as fill 30 ms otherwise
-  SYSCOST_REPLICATIONS undisturbed runs of such a case, at least 10
   SYSCOST_STRICT       1: exit code 3 if a case is disturbed, unwitnessed or not settled
   SYSCOST_MEASURE      ns, user-instructions (as --instructions), callgrind-instructions, or a perf event to count instead
   SYSCOST_EVENTS       perf events to count beside the time, such as page-faults,context-switches
