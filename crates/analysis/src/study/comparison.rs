@@ -46,7 +46,9 @@
 //! The output depends on the heads and the options only, to the byte.
 
 mod contender;
-pub mod fixture_head;
+#[cfg(test)]
+#[path = "../../tests/support/fixture_head.rs"]
+pub(crate) mod fixture_head;
 mod pairing;
 mod past_spread;
 mod replicate;
