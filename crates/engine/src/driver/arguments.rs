@@ -361,7 +361,6 @@ Environment:
   SYSCOST_EVENTS       perf events to count beside the time, such as page-faults,context-switches
   SYSCOST_CPU          the CPU to measure on: a number, or a class of a hybrid processor [the fastest class]
   SYSCOST_DIR          where the files of the file cases are made [temporary directory; a disk if that is memory]
-  SYSCOST_AGAINST      published machines in columns of their own: csc501,cse221
   SYSCOST_PREDICTIONS  a TOML file of your own predictions
   SYSCOST_PEER         HOST:PORT or [ADDRESS]:PORT of a `syscost peer`, for the cases whose other end it is
   SYSCOST_CLOCK        monotonic-raw: the kernel's clock instead of the processor's counter";

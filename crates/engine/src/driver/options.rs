@@ -32,8 +32,6 @@ pub struct Options {
     pub events: Vec<Event>,
     /// `SYSCOST_PREDICTIONS`: a TOML file of the user's own predictions.
     pub predictions: Option<PathBuf>,
-    /// `SYSCOST_AGAINST`: published machines to show in columns of their own, such as `csc501,cse221`.
-    pub against: Option<String>,
     /// `SYSCOST_DIR`: where the files of the file cases are made; `None` for the usual place.
     pub directory: Option<PathBuf>,
     /// Where Criterion's files go; `None` for [`criterion_home`](super::criterion_home).
@@ -88,7 +86,6 @@ impl Options {
             unit: variable("SYSCOST_MEASURE")?.unwrap_or_else(|| NANOSECONDS.into()),
             events: parse_events(&variable("SYSCOST_EVENTS")?.unwrap_or_default())?,
             predictions: given("SYSCOST_PREDICTIONS").map(PathBuf::from),
-            against: variable("SYSCOST_AGAINST")?,
             directory: given(DIRECTORY_VARIABLE).map(PathBuf::from),
             home: None,
             peer: variable(PEER_VARIABLE)?,
