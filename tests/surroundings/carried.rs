@@ -1,6 +1,6 @@
 //! Records that are kept, carried and joined.
 
-use crate::place::{Ended, Place, TWO_GROUPS};
+use crate::place::{Ended, Place};
 use crate::stored;
 use serde_json::Value;
 
