@@ -305,8 +305,8 @@ pub struct Form {
 
 impl Form {
     /// A form that another command's flags ask for.
-    pub fn new(format: Format, only: Option<Only>) -> Self {
-        Self { format, only }
+    pub fn new(format: Format) -> Self {
+        Self { format, only: None }
     }
 
     /// How to write the verdicts.
