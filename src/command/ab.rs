@@ -34,7 +34,7 @@ pub struct Args {
     #[command(flatten)]
     form: Form,
     /// Sample the stacks of both sides, and say which functions make up the difference (`syscost help why`)
-    #[arg(long, requires = "filter", conflicts_with_all = ["judge", "only", "threshold", "margin"])]
+    #[arg(long, requires = "filter", conflicts_with_all = ["judge", "only", "threshold"])]
     why: bool,
     /// Judge the pairs of a stored comparison again, and measure nothing
     #[arg(long, value_name = "FILE", conflicts_with_all = ["filter", "Sides", "Manner"])]

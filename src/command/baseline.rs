@@ -1,7 +1,5 @@
 //! `syscost baseline`: the records that later measurements are compared with.
 
-mod baseline_show;
-
 use super::archive::{self, Archive};
 use super::flag::{Form, Home};
 use super::page;
@@ -30,7 +28,6 @@ pub struct Args {
 enum Command {
     Save(Save),
     List(List),
-    Show(baseline_show::Args),
     Export(Export),
     Import(Import),
     Remove(Remove),
@@ -86,7 +83,6 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     match &args.command {
         Command::Save(args) => save(args),
         Command::List(args) => list(args),
-        Command::Show(args) => baseline_show::run(args),
         Command::Export(args) => export(args),
         Command::Import(args) => import(args),
         Command::Remove(args) => remove(args),
@@ -201,7 +197,7 @@ fn list(args: &List) -> Result<ExitCode> {
 }
 
 /// Number of processes (the most that measured one case), of sessions, and of cases that have a value.
-pub fn count_contents(head: &Head) -> [usize; 3] {
+fn count_contents(head: &Head) -> [usize; 3] {
     let measured = head.series.iter().filter(|series| !series.values.is_empty());
     let processes = measured.clone().map(|series| series.values.len()).max().unwrap_or(0);
     let sessions: BTreeSet<_> = head.runs.iter().map(|run| (&run.boot, &run.session)).collect();
@@ -210,7 +206,7 @@ pub fn count_contents(head: &Head) -> [usize; 3] {
 }
 
 /// The counts in words. A record of one process is unreplicated: it does not show how far two processes differ.
-pub fn replication_text(processes: usize, sessions: usize) -> String {
+fn replication_text(processes: usize, sessions: usize) -> String {
     match (processes, sessions) {
         (0 | 1, _) => "unreplicated".into(),
         (_, 1) => format!("{processes} processes"),

@@ -34,9 +34,6 @@ pub struct Args {
     /// The directory of the file, on the disk that is meant [default: $SYSCOST_DIR, or the temporary directory]
     #[arg(long = "dir", value_name = "DIR")]
     directory: Option<PathBuf>,
-    /// Memory that is left to others [default: a tenth of all, at least 1GiB]
-    #[arg(long, value_name = "SIZE", value_parser = flag::parse_size, conflicts_with = "within")]
-    reserve: Option<u64>,
     /// Make a control group with this much memory, which stands in for the machine (root)
     #[arg(long, value_name = "SIZE", value_parser = flag::parse_size)]
     within: Option<u64>,
@@ -56,7 +53,6 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let (scratch, bar) = (scratch::make_directory_in(&place)?, page::progress_bar(1, template));
     let request = Request {
         directory: scratch.path(),
-        reserve: args.reserve,
         group: args.within,
         time: Duration::from_secs_f64(args.seconds),
         interrupted: &|| signal::pending().is_some(),

@@ -50,9 +50,6 @@ pub struct Args {
     /// Show only this part
     #[arg(long, value_enum)]
     only: Option<Only>,
-    /// In which order: what changed most first, or as in the table of cases
-    #[arg(long, value_enum, default_value_t = Sort::Weight)]
-    sort: Sort,
     /// Changes up to this many per cent count as none; 1 at least [default: 1; 0 where instructions are counted]
     #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
     threshold: Option<f64>,
@@ -70,14 +67,6 @@ pub struct Args {
 enum By {
     /// The kernels on which their processes ran
     Kernel,
-}
-
-#[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum Sort {
-    /// The weightiest change first, groups and rows
-    Weight,
-    /// As the first baseline has them
-    Table,
 }
 
 /// Parses per cent into a share.
@@ -135,10 +124,7 @@ fn compare_selected(args: &Args) -> Result<Comparison> {
     if args.only == Some(Only::Changed) {
         comparison.keep_changed();
     }
-    match args.sort {
-        Sort::Weight => comparison.sort_by_weight(),
-        Sort::Table => comparison.sort_by_group(),
-    }
+    comparison.sort_by_weight();
     Ok(comparison)
 }
 

@@ -10,9 +10,8 @@ use std::process::ExitCode;
 
 /// Print what other suites measure, and which cases answer it
 ///
-/// Prints a line a suite, and below them the tests that no case answers, each with the reason. `syscost list --like SUITE/TEST`
-/// prints the cases for one test. In a pipe: one row a line, with suite, tests, what they measure, and ids or the reason,
-/// between tabs.
+/// Prints a line a suite, and below them the tests that no case answers, each with the reason. In a pipe: one row a line, with suite,
+/// tests, what they measure, and ids or the reason, between tabs.
 #[derive(clap::Args)]
 pub struct Args {
     /// Every row, with the ids of its cases

@@ -12,7 +12,7 @@ use crate::record::quantity::{INSTRUCTIONS, NANOSECONDS, is_instruction_unit};
 use crate::record::store::OwnFile;
 use crate::suite::GROUPS;
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use syscost_analysis::pair::Start;
 use syscost_analysis::pair::experiment::{Experiment, Plan, Roster, Testbed, choose_cases};
@@ -43,9 +43,6 @@ pub struct Args {
     /// Record, baseline, run or file to hold today's numbers against
     #[arg(long, value_name = "NAME|FILE", conflicts_with = "Sides")]
     baseline: Option<OsString>,
-    /// Today's numbers, if they are there already; nothing is measured then
-    #[arg(long, value_name = "NAME|FILE", requires = "baseline")]
-    candidate: Option<OsString>,
     #[command(flatten)]
     sides: Sides,
     /// The last look at a case, against another build [default: 64]
@@ -120,15 +117,8 @@ fn compare_builds(args: &Args) -> Result<Compared> {
 fn compare_with_record(args: &Args, baseline: &OsStr) -> Result<Vec<Finding>> {
     let archive = Archive::at(&args.home);
     let old = archive.load_head(baseline)?;
-    let candidate = match &args.candidate {
-        Some(name) => name.clone(),
-        None => {
-            match record::measure_record(&args.filter, &args.measuring, &args.home, args.processes, GROUPS)? {
-                Some(file) => file.into_os_string(),
-                None => return Ok(Vec::new()),
-            }
-        }
-    };
+    let measured = record::measure_record(&args.filter, &args.measuring, &args.home, args.processes, GROUPS)?;
+    let Some(candidate) = measured.map(PathBuf::into_os_string) else { return Ok(Vec::new()) };
     let limit = if is_exact(&old) { args.max_more_instructions } else { args.judging.max_regress };
     let heads = [old, archive.load_head(&candidate)?];
     let history = super::baselines::load_history(&archive)?;

@@ -6,7 +6,6 @@ use crate::case::{Cpus, Place, Scale};
 use crate::error::Result;
 use crate::render::table::Layout;
 use crate::suite::GROUPS;
-use crate::suite::coverage::ids_like;
 use crate::trial::scratch;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -21,9 +20,6 @@ use std::process::ExitCode;
 pub struct Args {
     #[command(flatten)]
     filter: Filter,
-    /// The cases that answer a test of another suite, such as `will-it-scale/futex1`; `syscost coverage` prints them
-    #[arg(long, value_name = "SUITE/TEST", conflicts_with = "filter")]
-    like: Option<String>,
     /// Every case, and not a line a group
     #[arg(long)]
     all: bool,
@@ -32,14 +28,8 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let rows = match &args.like {
-        None => filtered_rows(&args.filter)?,
-        Some(test) => {
-            let starts = ids_like(test)?;
-            matching_rows(|id| starts.iter().any(|start| id.starts_with(start)))?
-        }
-    };
-    let is_part = args.all || args.like.is_some() || args.filter.is_given();
+    let rows = filtered_rows(&args.filter)?;
+    let is_part = args.all || args.filter.is_given();
     args.form.write(
         || rows.iter().map(Row::json).collect::<Vec<_>>(),
         || page::tabbed_rows(rows.iter().map(Row::tabbed_cells)),

@@ -1,11 +1,10 @@
 //! `syscost report`: a stored run as a table or in another format. It measures nothing.
 
 use super::archive::Archive;
-use super::flag::{Beside, Column, Format};
+use super::flag::Format;
 use super::page::{self, Tone};
 use super::selection::{Selection, find_paper_run};
 use crate::driver::{group_headlines, layout, nearest_names, program_command};
-use crate::environment::Weight;
 use crate::error::{Error, Result};
 use crate::pair::side::case_ids;
 use crate::platform::inert;
@@ -15,12 +14,11 @@ use crate::record::{CaseRecord, Record, store};
 use crate::render::summary::{Summary, summary_screen};
 use crate::render::table::{Against, Layout, format_sentences, record_table};
 use crate::study::alike::{self, is_same_series};
-use crate::study::prediction::apply_overrides;
-use crate::study::published::Published;
-use crate::study::published::Reference;
+use crate::study::prediction::{Overrides, apply_overrides};
+use crate::study::published::{self, Published, Reference};
 use crate::suite::GROUPS;
 use clap::ValueEnum;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use syscost_analysis::render::beside::published_tables;
@@ -45,16 +43,17 @@ pub struct Args {
     format: Format,
     /// Print the tables of Woodside, Courtois and Schramm (1997) with our columns beside the published ones: of this run, or of
     /// the newest one that has such cases
-    #[arg(long, conflicts_with_all = ["all", "against", "baseline", "export", "group"])]
+    #[arg(long, conflicts_with_all = ["all", "against", "export", "group"])]
     paper: bool,
     /// Every table, and not one screen
     #[arg(long)]
     all: bool,
-    #[command(flatten)]
-    beside: Beside,
-    /// What was saved under this name in a column of its own: medians, in nanoseconds
-    #[arg(long, value_name = "NAME")]
-    baseline: Option<String>,
+    /// Published machines, between commas.
+    #[arg(long, value_name = "LIST", help = published_machines_help())]
+    against: Option<String>,
+    /// TOML file of your own predictions: a table an id, with hardware_ns, software_ns, why
+    #[arg(long, value_name = "FILE")]
+    predictions: Option<PathBuf>,
     /// The standard deviation of each case's samples in a column of its own
     #[arg(long, conflicts_with = "export")]
     deviations: bool,
@@ -62,12 +61,20 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Write it as another tool reads it, in place of --format
-    #[arg(long, value_enum, value_name = "READER", conflicts_with_all = ["format", "against", "baseline"])]
+    #[arg(long, value_enum, value_name = "READER", conflicts_with_all = ["format", "against"])]
     export: Option<Reader>,
     /// The build that was tested, as KCIDB knows it
     #[arg(long, value_name = "ORIGIN:ID", requires = "export")]
     build: Option<String>,
 }
+
+fn published_machines_help() -> String {
+    let names: Vec<_> = published::names().collect();
+    format!("Published machines in columns of their own, between commas: {}", names.join(", "))
+}
+
+/// A column beside the numbers: its head, and nanoseconds by case id.
+type Column = (String, BTreeMap<String, f64>);
 
 pub fn run(args: &Args) -> Result<ExitCode> {
     if args.paper {
@@ -91,17 +98,14 @@ impl<'a> Report<'a> {
     /// Something that the command line names does not exist or cannot be read.
     fn new(args: &'a Args) -> Result<Self> {
         let archive = Archive::at(&args.selection.home);
-        let overrides = args.beside.read_overrides()?;
-        let machines = args.beside.find_published()?;
+        let overrides = args.predictions.as_deref().map(Overrides::read).transpose()?.unwrap_or_default();
+        let machines = args.against.as_deref().map(published::find).transpose()?.unwrap_or_default();
         let mut record = args.selection.load_record(&archive, GROUPS, &machines)?;
         for id in apply_overrides(&overrides, &mut record) {
             warn_of_unknown_case(&id, &record);
         }
         let published = machines.iter().map(|machine| (machine.name.clone(), machine.values_ns()));
         let mut columns: Vec<_> = published.collect();
-        if let Some(name) = &args.baseline {
-            columns.push(baseline_column(name, &archive.load_baseline(name)?, &record));
-        }
         columns.extend(args.deviations.then(|| deviation_column(&record)));
         check_columns(args.format, &columns, &record)?;
         Ok(Self { args, archive, record, machines, columns })
@@ -130,9 +134,8 @@ impl<'a> Report<'a> {
 
     /// Whether to show the observation tables of published reports with our values beside them.
     fn is_paper_comparison(&self) -> bool {
-        let other_columns = self.args.baseline.is_some() || self.args.deviations;
-        let parts = self.args.all || other_columns || !self.args.selection.is_whole();
-        self.args.format == Format::Terminal && !parts && self.args.beside.against.is_some()
+        let parts = self.args.all || self.args.deviations || !self.args.selection.is_whole();
+        self.args.format == Format::Terminal && !parts && self.args.against.is_some()
     }
 
     /// Whether the whole run is shown on one screen: no part, format or column was named.
@@ -183,31 +186,6 @@ fn deviation_column(record: &Record) -> Column {
     ("sd".into(), record.cases().filter_map(|(_, case)| deviation(case)).collect())
 }
 
-/// A column of a baseline's medians. Warns once of each way in which its machine or its operations differ.
-fn baseline_column(name: &str, saved: &[Record], record: &Record) -> Column {
-    let said: BTreeSet<_> = saved.iter().flat_map(|saved| difference_sentences(saved, record)).collect();
-    for sentence in said {
-        page::warn(&format!("the baseline {name}: {sentence}"));
-    }
-    let cases = saved.iter().flat_map(Record::cases);
-    let values = cases.filter_map(|(_, case)| Some((case.id.clone(), case.measured()?.figure().estimate)));
-    (name.to_owned(), values.collect())
-}
-
-fn difference_sentences(saved: &Record, record: &Record) -> Vec<String> {
-    let mut said = Vec::new();
-    for d in record.fingerprint.differences(&saved.fingerprint).iter().filter(|d| d.weight > Weight::Fact) {
-        let (weight, field) = (d.weight.name(), d.field);
-        said.push(format!("{weight}: {field} is {}, and was {}", d.ours, d.theirs));
-    }
-    for group in &record.groups {
-        if saved.groups.iter().any(|then| then.name == group.name && then.version != group.version) {
-            said.push(format!("the version of {} was another: another operation", group.name));
-        }
-    }
-    said
-}
-
 /// Refuses columns that the format or the unit would silently leave out.
 fn check_columns(format: Format, columns: &[Column], record: &Record) -> Result<()> {
     let Some((name, _)) = columns.first() else { return Ok(()) };
@@ -218,7 +196,7 @@ fn check_columns(format: Format, columns: &[Column], record: &Record) -> Result<
         }
         _ => return Ok(()),
     };
-    Err(Error::Usage(format!("{why}: there is no column for {name}; leave out --against and --baseline")))
+    Err(Error::Usage(format!("{why}: there is no column for {name}; leave out --against and --deviations")))
 }
 
 fn render_record(format: Format, record: &Record, columns: &[Column], layout: Layout) -> Result<String> {

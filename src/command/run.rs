@@ -1,7 +1,7 @@
 //! `syscost run`: `cargo bench` without Cargo. Its flags become a command line of Criterion's, which is passed on to
 //! the measuring processes: they are this binary, too.
 
-use super::flag::{Beside, Filter, Format, Home, Measuring, parse_seconds};
+use super::flag::{Filter, Format, Home, Measuring, parse_seconds};
 use super::restore::warn_of_outstanding;
 use super::why::explain_operations;
 use crate::driver::{self, Arguments, FEWEST_REPLICATIONS, Options};
@@ -19,8 +19,8 @@ use std::process::ExitCode;
 /// observation table. A case whose claims do not hold is reported and has no number.
 #[derive(clap::Args)]
 #[command(
-    after_help = "What is not given is taken from SYSCOST_SCALE, SYSCOST_MEASURE, SYSCOST_OPERATIONS, SYSCOST_REPLICATIONS, \
-    SYSCOST_EVENTS, SYSCOST_DIR, SYSCOST_AGAINST and SYSCOST_PREDICTIONS, as with `cargo bench`."
+    after_help = "What is not given is taken from SYSCOST_SCALE, SYSCOST_MEASURE, SYSCOST_EVENTS, SYSCOST_DIR and \
+    SYSCOST_PREDICTIONS, as with `cargo bench`."
 )]
 pub struct Args {
     #[command(flatten)]
@@ -74,8 +74,9 @@ pub struct Args {
     /// How to write the functions
     #[arg(long, value_enum, default_value_t = Format::Terminal, requires = "why")]
     format: Format,
-    #[command(flatten)]
-    beside: Beside,
+    /// TOML file of your own predictions: a table an id, with hardware_ns, software_ns, why
+    #[arg(long, value_name = "FILE")]
+    predictions: Option<PathBuf>,
     #[command(flatten)]
     home: Home,
 }
@@ -124,12 +125,11 @@ impl Args {
         Ok(Options {
             unit,
             events,
-            predictions: self.beside.predictions.clone().or(options.predictions),
-            against: self.beside.against.clone().or(options.against),
+            predictions: self.predictions.clone().or(options.predictions),
             home: self.home.given.clone(),
             seconds: self.time.or(options.seconds),
-            operations: self.operations.or(options.operations),
-            replications: self.replications.or(options.replications),
+            operations: self.operations,
+            replications: self.replications,
             strict: self.strict || options.strict,
             wants_a_number: true,
             copies: self.copies.map_or(1, usize::from),

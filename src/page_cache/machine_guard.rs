@@ -32,25 +32,24 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Reads the bounds of this machine. Without `reserve`, the reserve is a tenth of the memory.
+    /// Reads the bounds of this machine. The reserve is a tenth of its memory, at least 1 GiB.
     ///
     /// # Errors
     /// [`Error::Missing`] where the kernel does not tell, or too little is left.
-    pub fn read(files: &KernelFiles, reserve: Option<u64>) -> Result<Self> {
+    pub fn read(files: &KernelFiles) -> Result<Self> {
         let meminfo = files.read_text("proc/meminfo").unwrap_or_default();
         let number = |key: &str| {
             let silent = || Error::Missing(format!("/proc/meminfo does not tell {key}: mount /proc"));
             meminfo_bytes(&meminfo, key).ok_or_else(silent)
         };
-        let reserve = reserve.unwrap_or((number("MemTotal")? / RESERVE_PART).max(LEAST_RESERVE));
+        let reserve = (number("MemTotal")? / RESERVE_PART).max(LEAST_RESERVE);
         let available = number("MemAvailable")?.min(limit::cgroup_memory_left(files).unwrap_or(u64::MAX));
         let bounds = Self { available, reserve };
         if bounds.longest_file() >= LEAST_FILE {
             return Ok(bounds);
         }
         Err(Error::Missing(format!(
-            "{} MiB of memory are available and {} MiB of them are left to others: nothing to fill; free some, or leave \
-             less (`--reserve`)",
+            "{} MiB of memory are available and {} MiB of them are left to others: nothing to fill; free some",
             available / MIB,
             reserve / MIB
         )))
@@ -157,18 +156,21 @@ mod tests {
     #[test]
     fn the_file_leaves_the_reserve_and_the_limit_of_a_group_alone() {
         let meminfo = ("proc/meminfo", "MemTotal: 20971520 kB\nMemAvailable: 10485760 kB\n");
-        let bounds = Bounds::read(&Machine::with_files(&[meminfo]).files, None).expect("room");
+        let bounds = Bounds::read(&Machine::with_files(&[meminfo]).files).expect("room");
         assert_eq!(bounds, Bounds { available: 10 << 30, reserve: 2 << 30 });
         assert_eq!(bounds.longest_file(), 8 << 30);
+    }
+
+    #[test]
+    fn a_group_that_is_smaller_than_the_reserve_leaves_nothing_to_fill() {
         let group = Machine::with_files(&[
-            meminfo,
+            ("proc/meminfo", "MemTotal: 20971520 kB\nMemAvailable: 10485760 kB\n"),
             ("proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
             ("proc/self/cgroup", "0::/\n"),
             ("sys/fs/cgroup/memory.max", "2147483648\n"),
             ("sys/fs/cgroup/memory.current", "1073741824\n"),
         ]);
-        assert_eq!(Bounds::read(&group.files, Some(512 * MIB)).expect("room").longest_file(), 512 * MIB);
-        let sentence = Bounds::read(&group.files, None).expect_err("too little").to_string();
+        let sentence = Bounds::read(&group.files).expect_err("too little").to_string();
         assert!(sentence.contains("1024 MiB of memory are available and 2048 MiB"), "{sentence}");
     }
 

@@ -62,7 +62,7 @@ pub fn measure_size_curve(request: &Request<'_>) -> Result<SizeCurve> {
     let (_idle, _group) = begin(request)?;
     let bounds = match request.group {
         Some(bytes) => Bounds { available: bytes, reserve: 0 },
-        None => Bounds::read(&KernelFiles::live(), request.reserve)?,
+        None => Bounds::read(&KernelFiles::live())?,
     };
     let sizes = file_sizes(bounds.available);
     let longest = sizes.last().copied().unwrap_or(0);
@@ -151,8 +151,6 @@ const SHARE_OF_DISK: u64 = 2;
 pub struct Request<'a> {
     /// Where the file is made: a directory on a disk.
     pub directory: &'a Path,
-    /// Bytes that are left to others; `None`: a tenth of the memory.
-    pub reserve: Option<u64>,
     /// A control group of this many bytes is made and stands in for the machine.
     pub group: Option<u64>,
     /// The longest time.
@@ -203,7 +201,7 @@ mod tests {
 
     fn request<'a>(directory: &'a Path, interrupted: &'a dyn Fn() -> bool) -> Request<'a> {
         let (group, time) = (Some(256 * MIB), Duration::from_secs(20));
-        Request { directory, reserve: None, group, time, interrupted, progress: &|_, _| () }
+        Request { directory, group, time, interrupted, progress: &|_, _| () }
     }
 
     #[test]

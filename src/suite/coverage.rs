@@ -1,7 +1,5 @@
 //! What other suites measure, and the cases of this one that answer the same question: `fixtures/coverage.tsv`.
 
-use crate::error::{Error, Result};
-
 /// A row: tests of a suite that one measurement answers.
 pub struct Row {
     /// The suite, such as `lmbench`.
@@ -25,38 +23,10 @@ pub enum Answer {
     NotMeasured(&'static str),
 }
 
-impl Row {
-    /// Whether it has this test: `perf bench/futex-hash`.
-    fn is_about(&self, suite_and_test: &str) -> bool {
-        suite_and_test
-            .split_once('/')
-            .is_some_and(|(suite, test)| suite == self.suite && self.tests.split(' ').any(|own| own == test))
-    }
-}
-
 /// All rows, in the order of the file.
 pub fn rows() -> Vec<Row> {
     let lines = include_str!("../../fixtures/coverage.tsv").lines().filter(|line| !line.starts_with('#'));
     lines.filter_map(parse_row).collect()
-}
-
-/// The beginnings of the ids that answer a test, written `SUITE/TEST`.
-///
-/// # Errors
-/// There is no such test, or no case answers it: with the reason.
-pub fn ids_like(suite_and_test: &str) -> Result<Vec<&'static str>> {
-    let rows = rows();
-    let Some(row) = rows.iter().find(|row| row.is_about(suite_and_test)) else {
-        let hint = format!(
-            "no row has the test {suite_and_test:?}; `syscost coverage --all` prints them, as SUITE/TEST"
-        );
-        return Err(Error::Usage(hint));
-    };
-    let because = |why| Err(Error::Usage(format!("no case answers {suite_and_test}: {why}")));
-    match &row.answer {
-        Answer::Ids(ids) => Ok(ids.clone()),
-        Answer::Missing(why) | Answer::NotMeasured(why) => because(why),
-    }
 }
 
 fn parse_row(line: &'static str) -> Option<Row> {
@@ -102,13 +72,5 @@ mod tests {
         seen.sort();
         seen.dedup();
         assert_eq!(seen.len(), count, "a test stands in two rows");
-    }
-
-    #[test]
-    fn a_test_of_another_suite_finds_the_cases_and_one_that_is_missing_its_reason() {
-        assert_eq!(ids_like("will-it-scale/futex1").unwrap(), ["scale/futex-wake"]);
-        let error = |name| ids_like(name).unwrap_err().to_string();
-        assert!(error("perf bench/internals").contains("measures perf"));
-        assert!(error("futex1").contains("coverage --all"));
     }
 }

@@ -1,6 +1,6 @@
 //! Records that are kept, carried and joined.
 
-use crate::place::{Ended, Place, TWO_GROUPS};
+use crate::place::{Ended, Place};
 use crate::stored;
 use serde_json::Value;
 
@@ -32,11 +32,12 @@ fn a_record_is_carried_to_another_home_and_back() {
     baseline(&there, &["import", file]).says(0, &["records/main.syscost"]);
     baseline(&there, &["import", file]).says(2, &["never replaces another"]);
     baseline(&there, &["import", file, "--name", "again"]).says(0, &["records/again.syscost"]);
-    let shown = baseline(&there, &["show", "main"]);
-    shown.says(0, &["record\tmain\t", "fact\tkernel_release\t", "case\tcall/u64/3\t1\t"]);
-    assert_eq!(baseline(&place, &["show", file]).output, shown.output);
-    let head: Value = serde_json::from_str(&baseline(&there, &["show", "again", "--json"]).output).unwrap();
-    assert_eq!((&head["bundle"], &head["name"]), (&3.into(), &"again".into()));
+    let report = |at: &Place, name: &str| at.end(at.syscost(&["report", name, "--format", "csv"]));
+    let shown = report(&there, "main");
+    shown.says(0, &["call/u64/3"]);
+    assert_eq!(report(&place, file).output, shown.output);
+    let names: Vec<_> = listed(&there).iter().map(|kept| kept["name"].clone()).collect();
+    assert_eq!(names, ["again", "main"]);
     baseline(&there, &["remove", "main"]).says(0, &[]);
     baseline(&there, &["remove", "main"]).says(2, &["no record main"]);
     there.is_tidy();
@@ -85,7 +86,7 @@ fn a_damaged_record_is_named_and_hides_no_other() {
     std::fs::write(place.home().join("syscost/records/half.syscost"), &whole[..whole.len() / 4]).unwrap();
     let lines = baseline(&place, &["list"]);
     lines.says(2, &["half\tdamaged\t", "half.syscost: the head: expected whole gzip data", "main\trecord\t"]);
-    baseline(&place, &["show", "half"]).says(2, &["half.syscost"]);
+    place.end(place.syscost(&["report", "half"])).says(2, &["half.syscost"]);
     baseline(&place, &["import", file.to_str().unwrap(), "--name", "copy"]).says(0, &[]);
 }
 
@@ -94,17 +95,8 @@ fn nothing_kept_is_told_with_the_way_to_a_record() {
     let place = Place::new();
     baseline(&place, &["list"]).says(0, &["`syscost record` makes one"]);
     baseline(&place, &["save", "main"]).says(2, &["there is no run", "syscost run"]);
-    baseline(&place, &["show", "main"]).says(2, &["no file main", "`syscost record` makes a record"]);
+    place
+        .end(place.syscost(&["report", "main"]))
+        .says(2, &["no file main", "`syscost record` makes a record"]);
     assert!(!place.home().exists());
-}
-
-#[test]
-fn the_column_of_a_baseline_has_all_its_runs() {
-    let Some(place) = kept() else { return };
-    let Some(_) = place.succeeds(|| place.run(&[TWO_GROUPS])) else { return };
-    let ended = place.end(place.syscost(&["report", "--format", "csv", "--baseline", "flag"]));
-    ended.says(0, &["call/u64/3", "known_work/add"]);
-    let mut lines = ended.output.lines();
-    assert!(lines.next().unwrap().ends_with(",flag"), "{ended:?}");
-    assert!(lines.all(|line| !line.ends_with(',')), "{ended:?}");
 }

@@ -47,11 +47,10 @@ fn nothing_that_a_file_says_is_obeyed_by_a_terminal() {
         "report --format markdown",
         "report --format csv",
         "report --format json",
-        "report --baseline flag",
+        "report flag",
         "report --output out --format markdown",
         "baseline list",
-        "baseline show main",
-        "baseline show flag",
+        "report main",
         "compare main flag",
         "compare main flag --format markdown",
     ] {
@@ -127,12 +126,7 @@ fn a_damaged_run_is_named_by_every_command_that_meets_it_and_the_others_are_show
         .says(2, &[damaged, "damaged", "seal: expected the checksum", stored::NAME]);
     place.end(place.syscost(&["runs", "--json"])).says(2, &[damaged, "\"damaged\"", stored::NAME]);
     place.end(place.syscost(&["report", stored::NAME])).says(0, &["u64/3"]);
-    for words in [
-        &["report"][..],
-        &["report", damaged],
-        &["compare", damaged, stored::NAME],
-        &["baseline", "show", damaged],
-    ] {
+    for words in [&["report"][..], &["report", damaged], &["compare", damaged, stored::NAME]] {
         place.end(place.syscost(words)).refuses(&[damaged, "seal", "restore it from a copy"]);
     }
     assert_eq!(files(&place.home(), ".json").len(), 2);

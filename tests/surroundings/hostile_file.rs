@@ -45,10 +45,10 @@ fn a_pipe_among_the_runs_is_named_and_nobody_waits() {
     place.end(place.syscost(&["baseline", "list"])).says(2, &["main", "flag", WHAT]);
     for words in [
         &["baseline", "import", run.to_str().unwrap()][..],
-        &["baseline", "show", "main"],
+        &["report", "main"],
         &["baseline", "save", "new"],
         &["compare", "main", "flag"],
-        &["report", "--baseline", "flag", run.to_str().unwrap()],
+        &["report", "flag"],
         &["run", "known_work/add", "--predictions", run.to_str().unwrap()],
     ] {
         place.end(place.syscost(words)).refuses(&[WHAT]);

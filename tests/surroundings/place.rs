@@ -78,9 +78,7 @@ impl Place {
     /// A program in this place. What the person who runs the tests has set must not matter.
     pub fn program(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = listening(program.as_ref());
-        for variable in
-            ["MEASURE", "DIR", "AGAINST", "PREDICTIONS", "GROUP", "PIPE", "CLOCK", "TIME", "STRICT"]
-        {
+        for variable in ["MEASURE", "DIR", "PREDICTIONS", "GROUP", "PIPE", "CLOCK", "TIME", "STRICT"] {
             command.env_remove(format!("SYSCOST_{variable}"));
         }
         command.env_remove("COLUMNS").env("SYSCOST_SCALE", "smoke");

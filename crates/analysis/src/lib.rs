@@ -12,3 +12,6 @@ pub mod study;
 
 use syscost_platform::{self as platform, error};
 use syscost_statistic as statistic;
+
+#[cfg(test)]
+extern crate self as syscost_analysis; // what several crates include in their tests names this one so

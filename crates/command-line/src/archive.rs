@@ -144,19 +144,6 @@ impl Archive {
         Ok(runs.find(is_wanted))
     }
 
-    /// The records of a baseline that `--save-baseline` left, in nanoseconds: one for each run.
-    pub fn load_baseline(&self, name: &str) -> Result<Vec<Record>> {
-        let store = Store::at(&self.home);
-        let found = store.load_baseline(name)?;
-        if found.is_empty() {
-            return Err(Error::Usage(format!(
-                "there is no baseline {name}: no file {}; `syscost run --save-baseline {name}` makes one",
-                store.baseline_path(name)?.display()
-            )));
-        }
-        Ok(found)
-    }
-
     /// The error of an archive without a run.
     pub fn no_runs_error(&self) -> Error {
         Error::Usage(format!(

@@ -7,7 +7,6 @@ use crate::platform::host_port;
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use syscost_analysis::study::exact_count::CountChange;
@@ -18,8 +17,6 @@ use syscost_engine::driver::{Arguments, Options, criterion_home, layout};
 use syscost_engine::record::quantity::{CALLGRIND, INSTRUCTIONS};
 use syscost_engine::render::table::Layout;
 use syscost_engine::study::drawn_curve::bytes_of;
-use syscost_engine::study::prediction::Overrides;
-use syscost_engine::study::published::{self, Published};
 
 /// The cases to take.
 #[derive(clap::Args)]
@@ -255,43 +252,6 @@ impl Home {
         let home = self.given.clone().unwrap_or_else(criterion_home);
         // The homes of other units are found beside its last component, which a relative path may lack.
         std::path::absolute(&home).unwrap_or(home)
-    }
-}
-
-/// Columns beside the numbers.
-#[derive(clap::Args)]
-pub struct Beside {
-    /// Published machines, between commas.
-    #[arg(long, value_name = "LIST", help = published_machines_help())]
-    pub against: Option<String>,
-    /// TOML file of your own predictions: a table an id, with hardware_ns, software_ns, why
-    #[arg(long, value_name = "FILE")]
-    pub predictions: Option<PathBuf>,
-}
-
-fn published_machines_help() -> String {
-    let names: Vec<_> = published::names().collect();
-    format!("Published machines in columns of their own, between commas: {}", names.join(", "))
-}
-
-/// A column beside the numbers: its head, and nanoseconds by case id.
-pub type Column = (String, BTreeMap<String, f64>);
-
-impl Beside {
-    /// The predictions of the file.
-    ///
-    /// # Errors
-    /// It cannot be read, or holds something else.
-    pub fn read_overrides(&self) -> Result<Overrides> {
-        self.predictions.as_deref().map_or_else(|| Ok(Overrides::default()), Overrides::read)
-    }
-
-    /// The published machines.
-    ///
-    /// # Errors
-    /// There is none of a name.
-    pub fn find_published(&self) -> Result<Vec<Published>> {
-        self.against.as_deref().map_or_else(|| Ok(Vec::new()), published::find)
     }
 }
 

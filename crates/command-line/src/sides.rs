@@ -47,8 +47,8 @@ pub struct Manner {
     /// Size of what surrounds the operations: smoke, default, full
     #[arg(long, default_value = "default", value_parser = scale_parser())]
     pub scale: Scale,
-    /// `same` means a change within this share [default: twice the threshold, 2% at least]
-    #[arg(long, value_name = "PERCENT", value_parser = parse_share)]
+    /// `same` means a change within this share; without it within twice the threshold, at least 2 %.
+    #[arg(skip)]
     pub margin: Option<f64>,
     /// Leave out the cases that neither side can change
     #[arg(long)]
@@ -305,8 +305,8 @@ pub struct Form {
 
 impl Form {
     /// A form that another command's flags ask for.
-    pub fn new(format: Format, only: Option<Only>) -> Self {
-        Self { format, only }
+    pub fn new(format: Format) -> Self {
+        Self { format, only: None }
     }
 
     /// How to write the verdicts.

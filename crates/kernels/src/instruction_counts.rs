@@ -10,21 +10,16 @@ use syscost_platform::error::{Error, Result};
 
 /// The version of the layout.
 pub const LAYOUT: u32 = 2;
-/// The oldest layout that is read.
-const OLDEST: u32 = 1;
 
 /// How instructions were counted. Figures of two ways are never compared with each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CountingMethod {
-    /// By the emulator's clock, each repetition of a string instruction as one, in kernels that choose their string
-    /// instructions themselves. Files of layout 1 are of this kind.
-    #[default]
-    ClockOfLayout1,
-    /// By the emulator's clock, in kernels without fast string instructions.
+    /// By the emulator's clock, each repetition of a string instruction as one, in kernels without fast string instructions.
     Clock,
     /// By the plugin: executed instructions, a repeated string instruction as one, in kernels without fast string
     /// instructions.
+    #[default]
     Executed,
 }
 
@@ -32,7 +27,6 @@ impl CountingMethod {
     /// What is added to the version of a case, so that points of two ways are two series.
     pub fn version_suffix(self) -> &'static str {
         match self {
-            Self::ClockOfLayout1 => "",
             Self::Clock => "+clock",
             Self::Executed => "+executed",
         }
@@ -47,7 +41,6 @@ pub struct InstructionCounts {
     /// What was counted: [`ClockKind::Icount`].
     pub clock: ClockKind,
     /// How it was counted.
-    #[serde(default)]
     pub method: CountingMethod,
     /// Why no plugin counted, in a sentence.
     #[serde(default)]
@@ -168,7 +161,7 @@ impl InstructionCounts {
         let counts: Self = serde_json::from_slice(&bytes)
             .map_err(|e| wrong(&format!("line {}", e.line()), e.to_string()))?;
         match counts.clock {
-            ClockKind::Icount if !(OLDEST..=LAYOUT).contains(&counts.instruction_counts) => {
+            ClockKind::Icount if counts.instruction_counts != LAYOUT => {
                 Err(wrong("instruction_counts", counts.instruction_counts.to_string()))
             }
             ClockKind::Icount if !counts.is_sound() => Err(wrong("cases", "a count that cannot be".into())),
@@ -221,16 +214,6 @@ mod tests {
         counts["clock"] = "host".into();
         let said = loaded(&counts).expect_err("another clock").to_string();
         assert!(said.contains("clock") && said.contains("syscost compare"), "{said}");
-    }
-
-    #[test]
-    fn a_file_of_the_first_layout_was_counted_in_another_way() {
-        let mut counts = some();
-        counts["instruction_counts"] = 1.into();
-        counts.as_object_mut().expect("an object").remove("method");
-        let method = loaded(&counts).expect("read").method;
-        assert_eq!(method, CountingMethod::ClockOfLayout1);
-        assert_ne!(method.version_suffix(), CountingMethod::Executed.version_suffix());
     }
 
     #[test]

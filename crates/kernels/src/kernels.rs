@@ -14,12 +14,11 @@ use crate::guest::kernel::{Kernel, installed_releases};
 use crate::instruction_counts::InstructionCounts;
 use by_turns::Turning;
 use clap::Subcommand;
-use counted_table::CountedForm;
 use counting::kernel_supply;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use syscost_analysis::study::gate::{Finding, findings_from_pairs};
-use syscost_command_line::flag::{Filter, Home};
+use syscost_command_line::flag::{Filter, Form, Format, Home};
 use syscost_command_line::judging::{Compared, Judging};
 use syscost_command_line::page;
 use syscost_command_line::sides::{self, parse_share};
@@ -95,7 +94,7 @@ struct AbArgs {
     #[command(flatten)]
     turning: Turning,
     #[command(flatten)]
-    form: CountedForm,
+    form: Form,
     /// Judge the counts of a stored comparison again, and boot nothing
     #[arg(long, value_name = "FILE", conflicts_with_all = ["a", "b", "filter", "Counting", "Turning"])]
     judge: Option<PathBuf>,
@@ -151,7 +150,8 @@ fn run_by_turns(args: &AbArgs, kernels: &[Kernel; 2], clock: ClockKind) -> Resul
     let how = (&args.counting, &args.turning);
     let paired = by_turns::compare_by_turns(kernels, clock, &args.filter, how, args.threshold, &args.home)?;
     let rows = paired.judge();
-    sides::write(&paired, &rows, &args.form.pairs_form(), layout())?;
+    let format = if args.form.json { Format::Json } else { Format::Terminal };
+    sides::write(&paired, &rows, &sides::Form::new(format), layout())?;
     let has_faults =
         paired.guests.iter().flat_map(|guests| &guests.sides).any(|side| !side.faults.is_empty());
     Ok(exit_code(has_faults || paired.has_failed()))

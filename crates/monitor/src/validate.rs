@@ -4,9 +4,7 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
 use syscost_command_line::page::{self, Tone};
-use syscost_counters::validation::{
-    EXPERIMENTS, Experiment, Finding, Functions, LIES, Lie, Setting, Verdict,
-};
+use syscost_counters::validation::{EXPERIMENTS, Experiment, Finding, Functions, Setting, Verdict};
 use syscost_engine::driver::layout;
 use syscost_engine::exit::Exit;
 use syscost_engine::render::table::Layout;
@@ -39,9 +37,6 @@ pub(super) struct Args {
     /// From the beginning of one window to that of the next; the paper took 0.5 [default: no pause between windows]
     #[arg(long, value_name = "SECONDS", value_parser = parse_interval)]
     interval: Option<f64>,
-    /// Let functions of the library lie, so that an experiment must fail
-    #[arg(long, value_name = "HOW", hide = true, value_parser = LIES.map(|lie| lie.name))]
-    bent: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -69,13 +64,9 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     signal::watch_signals()?;
     // Its loads are forked from this process.
     inheritance::prepare_measuring_process().iter().for_each(page::warn);
-    let lie = args.bent.as_deref().and_then(Lie::by_name);
-    let experiments: Vec<&Experiment> = match (args.experiments.is_empty(), lie) {
-        (false, _) => args.experiments.clone(),
-        (true, Some(lie)) => Experiment::by_name(lie.fails).into_iter().collect(),
-        (true, None) => EXPERIMENTS.iter().collect(),
-    };
-    let functions = lie.map_or(Functions::OURS, Lie::bent_functions);
+    let all = || EXPERIMENTS.iter().collect();
+    let experiments: Vec<&Experiment> =
+        if args.experiments.is_empty() { all() } else { args.experiments.clone() };
     let bar = page::progress_bar(experiments.len(), "{spinner} {pos}/{len} {msg:.bold} {elapsed}");
     let scratch = scratch::make_directory()?;
     let interval = Duration::from_secs_f64(args.interval.unwrap_or(0.0));
@@ -86,8 +77,13 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
             bar.tick();
             signal::pending().is_none()
         };
-        let setting =
-            Setting { samples: args.samples, interval, scratch: scratch.path(), functions, tick: &tick };
+        let setting = Setting {
+            samples: args.samples,
+            interval,
+            scratch: scratch.path(),
+            functions: Functions::OURS,
+            tick: &tick,
+        };
         let findings = experiment.run_experiment(&setting);
         if signal::pending().is_some() {
             break;

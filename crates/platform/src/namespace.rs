@@ -9,8 +9,7 @@ use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns, unshare};
 use std::fs::File;
 use std::io::Write;
-use std::os::fd::AsRawFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 
 /// Runs `make` with this thread in the network namespace of this file, and returns to the thread's own.
@@ -49,48 +48,6 @@ pub fn run_in_new_namespace<T: Send>(make: impl FnOnce() -> Result<T> + Send) ->
         let thread = std::thread::Builder::new().spawn_scoped(scope, there).map_err(refused)?;
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
-}
-
-/// A network namespace in the place of another host, with a wire to this one: a pair of virtual interfaces. It exists as long
-/// as this value.
-#[derive(Debug)]
-pub struct OtherHost {
-    namespace: File,
-}
-
-impl OtherHost {
-    /// The interface of this host at the wire, and its address.
-    pub const NEAR: (&str, &str) = ("near", "10.77.0.1");
-    const FAR: (&str, &str) = ("far", "10.77.0.2");
-
-    /// Makes the other host. The near interface is put into the network namespace of this process's first thread, which
-    /// should be one of its own.
-    ///
-    /// # Errors
-    /// As of [`run_in_new_namespace`] and [`run_ip_commands`].
-    pub fn connect() -> Result<Self> {
-        let ((near, near_ip), (far, far_ip), pid) = (Self::NEAR, Self::FAR, std::process::id());
-        let far_end = format!(
-            "link add {far} type veth peer name {near} netns {pid}\naddress add {far_ip}/24 dev {far}\nlink set {far} up\n"
-        );
-        let ((), namespace) = run_in_new_namespace(|| run_ip_commands(&far_end))?;
-        run_ip_commands(&format!("address add {near_ip}/24 dev {near}\nlink set {near} up\n"))?;
-        Ok(Self { namespace })
-    }
-
-    /// Moves this thread to the other host. There is no way back.
-    ///
-    /// # Errors
-    /// The thread may not enter (root may).
-    pub fn enter(&self) -> Result<()> {
-        let refused = |e| Error::from_case_errno("setns to another network namespace (root may)", e);
-        setns(&self.namespace, CloneFlags::CLONE_NEWNET).map_err(refused)
-    }
-
-    /// The file of its namespace, for another program (`nsenter --net=FILE`).
-    pub fn namespace_path(&self) -> PathBuf {
-        format!("/proc/{}/fd/{}", std::process::id(), self.namespace.as_raw_fd()).into()
-    }
 }
 
 /// Runs commands of `ip` (iproute2), one a line, in the network namespace of this thread.
@@ -154,8 +111,6 @@ pub fn enter_new_namespace() -> Result<()> {
 mod tests {
     use super::*;
     use crate::testing::print_skipped;
-    use std::net::{SocketAddr, TcpListener, TcpStream};
-    use std::time::Duration;
 
     #[test]
     fn a_namespace_that_is_not_there_is_named() {
@@ -194,36 +149,6 @@ mod tests {
             }
             Err(error) => print_skipped(&error.to_string()),
         }
-    }
-
-    /// Whether a thread of the other host, or of this one, reaches this address of this host.
-    fn reaches(host: Option<&OtherHost>, address: SocketAddr) -> bool {
-        let connect = || {
-            host.map(OtherHost::enter).transpose().expect("entered");
-            TcpStream::connect_timeout(&address, Duration::from_secs(2)).is_ok()
-        };
-        std::thread::scope(|scope| scope.spawn(connect).join().expect("no panic"))
-    }
-
-    #[test]
-    fn another_host_is_reached_by_the_wire_alone() {
-        crate::testing::run_in_child_process(|| {
-            if let Err(error) = enter_new_namespace() {
-                return print_skipped(&error.to_string());
-            }
-            let Some(host) = crate::testing::value_or_skip(OtherHost::connect()) else { return };
-            run_ip_commands("link set lo up").expect("brought up");
-            let listen = |ip: &str| TcpListener::bind((ip, 0)).expect("a port");
-            let (wire, loopback) = (listen(OtherHost::NEAR.1), listen("127.0.0.1"));
-            let [wire, loopback] =
-                [wire, loopback].map(|socket| (socket.local_addr().expect("bound"), socket));
-            assert!(reaches(Some(&host), wire.0), "over the wire");
-            assert!(!reaches(Some(&host), loopback.0), "127.0.0.1 is the other host itself");
-            assert!(reaches(None, loopback.0));
-            let moved =
-                std::fs::read_to_string("/sys/class/net/near/statistics/rx_packets").expect("an interface");
-            assert!(moved.trim().parse::<u64>().expect("a count") >= 2, "{moved}");
-        });
     }
 
     #[test]

@@ -186,9 +186,7 @@ fn select_sessions(head: &Head, name: &str, sessions: &[String]) -> Head {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use syscost_analysis::study::comparison::fixture_head::{
-        CASES, add_noise, head, join_into_one_boot, scale_cases,
-    };
+    use crate::fixture_head::{CASES, add_noise, head, join_into_one_boot, scale_cases};
 
     fn recorded(name: &str, sessions: usize, seed: u64) -> Head {
         let mut head = head(name, sessions, 3);

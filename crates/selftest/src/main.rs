@@ -6,6 +6,9 @@
 
 mod comparison_trial;
 mod error_rate;
+#[cfg(test)]
+#[path = "../../analysis/tests/support/fixture_head.rs"]
+mod fixture_head;
 mod liar;
 mod selftest;
 

@@ -5,6 +5,9 @@
 #![deny(unsafe_code)]
 
 mod command;
+#[cfg(test)]
+#[path = "../../analysis/tests/support/fixture_head.rs"]
+mod fixture_head;
 mod record;
 mod render;
 mod study;

@@ -46,7 +46,9 @@
 //! The output depends on the heads and the options only, to the byte.
 
 mod contender;
-pub mod fixture_head;
+#[cfg(test)]
+#[path = "../../tests/support/fixture_head.rs"]
+pub(crate) mod fixture_head;
 mod pairing;
 mod past_spread;
 mod replicate;
@@ -312,15 +314,6 @@ impl Comparison {
             group.0 = own.min(group.0);
         }
         self.rows.sort_by_key(|row| (of_group[&row.group], Reverse(row_weight(row))));
-    }
-
-    /// Rows of one group together, otherwise as they are.
-    pub fn sort_by_group(&mut self) {
-        let mut first: BTreeMap<String, usize> = BTreeMap::new();
-        for (at, row) in self.rows.iter().enumerate() {
-            first.entry(row.group.clone()).or_insert(at);
-        }
-        self.rows.sort_by_key(|row| first[&row.group]);
     }
 }
 

@@ -212,7 +212,8 @@ impl Modes {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{LIES, Verdict};
+    use super::super::Verdict;
+    use super::super::tests::LIES;
     use super::*;
     use crate::Fault;
 

@@ -158,7 +158,8 @@ fn make_and_remove_interfaces(turn: &mut Turn) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Lie, Verdict};
+    use super::super::Verdict;
+    use super::super::tests::Lie;
     use super::*;
 
     #[test]

@@ -7,7 +7,6 @@ use super::evidence::read_text;
 use super::{Clock, Ticks};
 use crate::error::Result;
 use crate::platform::fluid::{Flow, Fluid};
-use crate::platform::partner::Task;
 use crate::platform::proc;
 use crate::statistic::fluid_cost::{Calibration, Covered, Window};
 use std::fs::File;
@@ -65,11 +64,6 @@ impl FluidMeter {
             stat: File::open("/proc/stat").ok(),
             buffer: vec![0; 64 << 10],
         })
-    }
-
-    /// The fluid's process.
-    pub fn task(&self) -> Task {
-        self.fluid.task()
     }
 
     /// Measures the fluid alone, by windows that end by themselves, without a task that wakes.

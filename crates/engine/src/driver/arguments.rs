@@ -356,14 +356,11 @@ Environment:
   SYSCOST_TIME         limit, seconds: no case begins after it; none otherwise; with less than 0.15 s a case a whole run
                        measures its headline cases alone
   SYSCOST_CASE_TIME    seconds after which a case that has not ended is killed, so that the next one begins [300]
-  SYSCOST_OPERATIONS   operations of a run where a case is measured by displacement; as many as fill 30 ms otherwise
-  SYSCOST_REPLICATIONS undisturbed runs of such a case, at least 10
   SYSCOST_STRICT       1: exit code 3 if a case is disturbed, unwitnessed or not settled
   SYSCOST_MEASURE      ns, user-instructions (as --instructions), callgrind-instructions, or a perf event to count instead
   SYSCOST_EVENTS       perf events to count beside the time, such as page-faults,context-switches
   SYSCOST_CPU          the CPU to measure on: a number, or a class of a hybrid processor [the fastest class]
   SYSCOST_DIR          where the files of the file cases are made [temporary directory; a disk if that is memory]
-  SYSCOST_AGAINST      published machines in columns of their own: csc501,cse221
   SYSCOST_PREDICTIONS  a TOML file of your own predictions
   SYSCOST_PEER         HOST:PORT or [ADDRESS]:PORT of a `syscost peer`, for the cases whose other end it is
   SYSCOST_CLOCK        monotonic-raw: the kernel's clock instead of the processor's counter";

@@ -15,9 +15,9 @@ use crate::platform::signal;
 use crate::record::baseline::Complaint;
 use crate::record::{CaseRecord, Headline, Outcome, Record, Tally};
 use crate::render::summary::{Summary, answer_lines, answer_screen};
-use crate::render::table::{Against, Layout, format_sentences, record_table};
+use crate::render::table::{Layout, record_table};
 use crate::study::prediction::{Overrides, apply_overrides};
-use crate::study::published::{self, Published, UsualRange, find_reference, reference_names, usual_ranges};
+use crate::study::published::{UsualRange, find_reference, reference_names, usual_ranges};
 use crate::study::standout::nothing_measured;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -38,21 +38,19 @@ pub(super) struct RunEnd {
     pub(super) not_begun: Option<String>,
 }
 
-/// Prints the tables of a run, with the predictions and published machines that the user asked for.
+/// Prints the tables of a run, with the user's own predictions.
 pub(super) struct FinalReport {
     overrides: Overrides,
-    /// Published machines, with their nanoseconds by case id.
-    against: Vec<(Published, BTreeMap<String, f64>)>,
 }
 
 impl FinalReport {
-    /// Reads the user's files before anything is measured.
+    /// Reads the file of predictions before anything is measured.
     ///
     /// # Errors
-    /// A file of predictions is broken, or a published machine is unknown.
+    /// It is broken.
     pub(super) fn new(options: &Options) -> Result<Self> {
         let overrides = options.predictions.as_deref().map(Overrides::read).transpose()?.unwrap_or_default();
-        Ok(Self { overrides, against: against(options)? })
+        Ok(Self { overrides })
     }
 
     /// Prints the table, and everything that went wrong.
@@ -66,11 +64,7 @@ impl FinalReport {
         if arguments.mode == Mode::Measure && !arguments.bencher {
             let layout = layout();
             let screen = screen.map(|screen| screen.render(&record, &earlier, None, layout));
-            let columns = self.against.iter();
-            let columns =
-                columns.map(|(machine, values)| Against { name: &machine.name, values }).collect::<Vec<_>>();
-            let tables =
-                || record_table(&record, None, &columns, layout) + &self.source_notes(&record, layout);
+            let tables = || record_table(&record, None, &[], layout);
             print(screen.unwrap_or_else(tables).trim_end());
         }
         let wrong: Vec<_> =
@@ -112,12 +106,6 @@ impl FinalReport {
         }
         .or_signal(signal::pending())
     }
-
-    /// The sources of the published values.
-    fn source_notes(&self, record: &Record, layout: Layout) -> String {
-        let said: Vec<_> = self.against.iter().flat_map(|(machine, _)| machine.notes(record)).collect();
-        format_sentences(&said, layout)
-    }
 }
 
 /// Prints the first three of these sentences and the number of the others.
@@ -138,16 +126,6 @@ pub(super) fn print_ids(planned: &[Planned]) -> Result<Exit> {
         print(&format!("{id}: benchmark"));
     }
     output_error().map_or(Ok(Exit::Success), Err)
-}
-
-fn against(options: &Options) -> Result<Vec<(Published, BTreeMap<String, f64>)>> {
-    let Some(names) = &options.against else { return Ok(Vec::new()) };
-    let with_values = |machine: Published| (machine.values_ns(), machine);
-    Ok(published::find(names)?
-        .into_iter()
-        .map(with_values)
-        .map(|(values, machine)| (machine, values))
-        .collect())
 }
 
 // `--output-format bencher`: the lines of Rust's own `#[bench]`, which several CI tools read.
@@ -182,7 +160,7 @@ impl FirstScreen {
     /// For a run over several groups without a choice by the user; `None` where the user asks for tables.
     pub(super) fn for_run(planned: &[Planned], arguments: &Arguments, options: &Options) -> Option<Self> {
         let is_part = arguments.filter.is_some() || !arguments.skip.is_empty();
-        let chosen = is_part || arguments.all || options.against.is_some();
+        let chosen = is_part || arguments.all;
         let whole = planned.len() > 1 && !chosen;
         whole.then(|| {
             let (files, scratch) = (KernelFiles::live(), options.scratch_parent());

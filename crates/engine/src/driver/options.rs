@@ -16,8 +16,6 @@ pub(super) const DIRECTORY_VARIABLE: &str = "SYSCOST_DIR";
 pub(super) const PEER_VARIABLE: &str = "SYSCOST_PEER";
 pub(super) const PEER_TOKEN_VARIABLE: &str = "SYSCOST_PEER_TOKEN_FILE";
 pub(super) const CASE_TIME_VARIABLE: &str = "SYSCOST_CASE_TIME";
-pub(super) const OPERATIONS_VARIABLE: &str = "SYSCOST_OPERATIONS";
-pub(super) const REPLICATIONS_VARIABLE: &str = "SYSCOST_REPLICATIONS";
 /// Silence after which a case counts as hung: ten times the longest case at full scale.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// Runs of a displaced case that Criterion needs at least.
@@ -34,8 +32,6 @@ pub struct Options {
     pub events: Vec<Event>,
     /// `SYSCOST_PREDICTIONS`: a TOML file of the user's own predictions.
     pub predictions: Option<PathBuf>,
-    /// `SYSCOST_AGAINST`: published machines to show in columns of their own, such as `csc501,cse221`.
-    pub against: Option<String>,
     /// `SYSCOST_DIR`: where the files of the file cases are made; `None` for the usual place.
     pub directory: Option<PathBuf>,
     /// Where Criterion's files go; `None` for [`criterion_home`](super::criterion_home).
@@ -48,10 +44,10 @@ pub struct Options {
     pub seconds: Option<f64>,
     /// `SYSCOST_CASE_TIME`: seconds after which a case that has not ended is killed; `None` for five minutes.
     pub case_seconds: Option<f64>,
-    /// `SYSCOST_OPERATIONS`: operations of a run of a displaced case whose id does not say them; `None` for as many as fill a
+    /// Operations of a run of a displaced case whose id does not say them; `None` for as many as fill a
     /// length of time.
     pub operations: Option<u64>,
-    /// `SYSCOST_REPLICATIONS`: undisturbed runs of a displaced case; `None` for those of the scale.
+    /// Undisturbed runs of a displaced case; `None` for those of the scale.
     pub replications: Option<u32>,
     /// `SYSCOST_STRICT`: the run ends with exit code 3 if a case is disturbed, unwitnessed or not settled.
     pub strict: bool,
@@ -90,19 +86,14 @@ impl Options {
             unit: variable("SYSCOST_MEASURE")?.unwrap_or_else(|| NANOSECONDS.into()),
             events: parse_events(&variable("SYSCOST_EVENTS")?.unwrap_or_default())?,
             predictions: given("SYSCOST_PREDICTIONS").map(PathBuf::from),
-            against: variable("SYSCOST_AGAINST")?,
             directory: given(DIRECTORY_VARIABLE).map(PathBuf::from),
             home: None,
             peer: variable(PEER_VARIABLE)?,
             peer_token_file: given(PEER_TOKEN_VARIABLE).map(PathBuf::from),
             seconds: seconds("SYSCOST_TIME")?,
             case_seconds: seconds(CASE_TIME_VARIABLE)?,
-            operations: parse_count(OPERATIONS_VARIABLE, variable(OPERATIONS_VARIABLE)?, 1)?,
-            replications: parse_count(
-                REPLICATIONS_VARIABLE,
-                variable(REPLICATIONS_VARIABLE)?,
-                FEWEST_REPLICATIONS,
-            )?,
+            operations: None,
+            replications: None,
             strict: given("SYSCOST_STRICT").is_some_and(|value| value != "0"),
             wants_a_number: false,
             copies: 1,
@@ -157,22 +148,6 @@ pub fn parse_events(names: &str) -> Result<Vec<Event>> {
 fn parse_time_limit(variable: &str, text: &str) -> Result<f64> {
     let number = text.parse().ok().filter(|seconds| (0.0..=86_400.0).contains(seconds));
     number.ok_or_else(|| Error::Usage(format!("{variable} is {text:?}: expected seconds, from 0 to 86400")))
-}
-
-/// A whole number, if there is a text.
-///
-/// # Errors
-/// It is none, or less than `least`.
-fn parse_count<N: std::str::FromStr + PartialOrd + std::fmt::Display>(
-    variable: &str,
-    text: Option<String>,
-    least: N,
-) -> Result<Option<N>> {
-    let Some(text) = text else { return Ok(None) };
-    let number = text.parse().ok().filter(|number| *number >= least);
-    number.map(Some).ok_or_else(|| {
-        Error::Usage(format!("{variable} is {text:?}: expected a whole number, {least} or more"))
-    })
 }
 
 /// Opens a counter of this thread for the perf event of this name.
@@ -280,20 +255,6 @@ pub fn homes_of_all_units(home: &Path) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_count_is_a_whole_number_and_not_too_small() {
-        assert_eq!(
-            parse_count("SYSCOST_OPERATIONS", Some("10000".into()), 1u64).expect("a count"),
-            Some(10_000)
-        );
-        for bad in ["0", "9", "-10", "1e4", "many"] {
-            let sentence =
-                parse_count("SYSCOST_REPLICATIONS", Some(bad.into()), 10u32).expect_err(bad).to_string();
-            assert!(sentence.contains(&format!("SYSCOST_REPLICATIONS is {bad:?}")), "{sentence}");
-            assert!(sentence.contains("10 or more"), "{sentence}");
-        }
-    }
 
     #[test]
     fn events_are_named_between_commas_and_taken_once() {

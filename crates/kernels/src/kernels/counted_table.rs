@@ -5,32 +5,12 @@ use crate::executed::function_table::MovedFunction;
 use crate::instruction_counts::{CountingMethod, InstructionCounts};
 use serde_json::json;
 use syscost_analysis::render::guest_text::{describe_guest, difference_lines};
-use syscost_command_line::flag::{Format, Only};
+use syscost_command_line::flag::Form;
 use syscost_command_line::page::{self, Tone};
-use syscost_command_line::sides::Form;
 use syscost_engine::record::Verdict;
 use syscost_engine::record::guest_side::GuestSide;
 use syscost_engine::render::table::Layout;
 use syscost_platform::error::Result;
-
-/// How the verdicts are written.
-#[derive(clap::Args)]
-pub(super) struct CountedForm {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-    /// Show only what has changed
-    #[arg(long)]
-    changes: bool,
-}
-
-impl CountedForm {
-    /// The same choice of form for a comparison by turns.
-    pub(super) fn pairs_form(&self) -> Form {
-        let format = if self.json { Format::Json } else { Format::Terminal };
-        Form::new(format, self.changes.then_some(Only::Changed))
-    }
-}
 
 /// The most functions of a case that are named.
 const NAMED: usize = 3;
@@ -44,10 +24,9 @@ const HEAD: [&str; 6] = ["case", "A (instructions)", "B (instructions)", "change
 pub(super) fn render_counts(
     counts: &InstructionCounts,
     rows: &[CountedRow],
-    form: &CountedForm,
+    form: &Form,
     layout: Layout,
 ) -> Result<String> {
-    let shown: Vec<_> = rows.iter().filter(|row| !form.changes || row.verdict.is_change()).collect();
     if form.json {
         let value = json!({
             "clock": counts.clock,
@@ -56,24 +35,24 @@ pub(super) fn render_counts(
             "sides": counts.sides,
             "notes": counts.notes,
             "threshold": counts.threshold,
-            "rows": shown,
+            "rows": rows,
         });
         return Ok(format!("{value:#}\n"));
     }
-    let cells: Vec<_> = shown.iter().map(|row| row_cells(row)).collect();
+    let cells: Vec<_> = rows.iter().map(row_cells).collect();
     if page::is_piped() {
         for side in counts.sides.iter().flat_map(|side| &side.faults) {
             page::warn(side);
         }
         return Ok(page::tabbed_rows(&cells));
     }
-    let with_functions = shown.iter().zip(cells).flat_map(|(row, cells)| {
+    let with_functions = rows.iter().zip(cells).flat_map(|(row, cells)| {
         let functions = row.moved.iter().take(NAMED).map(|moved| (Tone::Plain, moved_cells(moved)));
         std::iter::once((Tone::from_verdict(row.verdict), cells)).chain(functions)
     });
     let table = page::table(HEAD, with_functions, usize::MAX, layout);
     let header = kernel_lines(&counts.sides, &counts.notes, &counted_text(counts), layout);
-    Ok(format!("{header}\n{table}\n{}", table_notes(rows, &shown, layout)))
+    Ok(format!("{header}\n{table}\n{}", table_notes(rows, layout)))
 }
 
 fn row_cells(row: &CountedRow) -> [String; 6] {
@@ -106,9 +85,7 @@ fn format_count(side: &SideCount) -> String {
 fn counted_text(counts: &InstructionCounts) -> String {
     let how = match counts.method {
         CountingMethod::Executed => "executed instructions, a repeated string instruction as one",
-        CountingMethod::Clock | CountingMethod::ClockOfLayout1 => {
-            "instructions (icount), each repetition of a string instruction as one"
-        }
+        CountingMethod::Clock => "instructions (icount), each repetition of a string instruction as one",
     };
     let refusal = counts.refusal.as_ref().map_or(String::new(), |why| format!("; {why}"));
     format!("{how}; not time; {}{refusal}", counts.machine)
@@ -135,8 +112,8 @@ pub(super) fn kernel_lines(
 }
 
 /// Reasons, moved canaries and the count of verdicts.
-fn table_notes(rows: &[CountedRow], shown: &[&CountedRow], layout: Layout) -> String {
-    let reasons = shown.iter().filter_map(|row| Some(format!("{}: {}", row.id, row.reason.as_ref()?)));
+fn table_notes(rows: &[CountedRow], layout: Layout) -> String {
+    let reasons = rows.iter().filter_map(|row| Some(format!("{}: {}", row.id, row.reason.as_ref()?)));
     let moved = rows.iter().filter(|row| row.canary && row.verdict.is_change()).map(|row| {
         format!("the canary {} moved: no kernel can change it, so the guests ran different programs or processors", row.id)
     });

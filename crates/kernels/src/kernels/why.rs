@@ -24,9 +24,6 @@ use syscost_engine::exit::Exit;
 use syscost_engine::record::guest_side::GuestSide;
 use syscost_platform::error::{Error, Result};
 
-/// Functions of a case that are shown if nothing else is asked for.
-const ROWS: usize = 20;
-
 /// Say which functions make up the difference of a case between two kernels
 ///
 /// Each kernel boots once, and the emulator counts the instructions of each function. The functions sum up to the difference to
@@ -45,9 +42,6 @@ pub(super) struct WhyArgs {
     b: String,
     #[command(flatten)]
     filter: Filter,
-    /// Functions of a case that are shown; 0 for all
-    #[arg(long, value_name = "N", default_value_t = ROWS)]
-    rows: usize,
     /// Show the callers of the functions that moved, too
     #[arg(long)]
     tree: bool,
@@ -121,7 +115,7 @@ fn execute(args: &WhyArgs) -> Result<Executed> {
 /// This emulator loads no plugin, a file cannot be written, or a signal came.
 pub(super) fn function_tables(ready: &Ready<'_>, kernels: &[Kernel; 2]) -> Result<String> {
     let executed = execute_on(ready, kernels, false)?;
-    Ok(executed.cases.iter().map(|difference| function_rows::table(difference, ROWS, layout())).collect())
+    Ok(executed.cases.iter().map(|difference| function_rows::table(difference, layout())).collect())
 }
 
 fn execute_on(ready: &Ready<'_>, kernels: &[Kernel; 2], has_listing: bool) -> Result<Executed> {
@@ -164,7 +158,7 @@ fn function_tables_text(args: &WhyArgs, executed: &Executed) -> String {
     let counted = "executed instructions of an iteration, a repeated string instruction as one; not time";
     let mut said = counted_table::kernel_lines(&executed.sides, &executed.notes, counted, layout);
     for difference in &executed.cases {
-        said += &format!("\n{}", function_rows::table(difference, args.rows, layout));
+        said += &format!("\n{}", function_rows::table(difference, layout));
         if args.tree {
             said += &format!("\n{}", function_rows::call_tree(difference, &executed.logs, &naming));
         }

@@ -1,12 +1,12 @@
 //! Debian's Apache with its own configuration, port and files, which are removed with it.
 
+use super::other_host::OtherHost;
 use crate::Answer;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use syscost_platform::namespace::OtherHost;
 use tempfile::TempDir;
 
 /// Size of the requested page, bytes: a small picture.

@@ -1,6 +1,7 @@
 //! Clients, each of which requests the page, reads it, and pauses; and visitors that come at a rate, whether the server keeps up
 //! or not, as httperf's.
 
+use super::other_host::OtherHost;
 use crate::Answer;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -9,7 +10,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use syscost_platform::cpu;
-use syscost_platform::namespace::OtherHost;
 
 const REQUEST: &[u8] = b"GET /page HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 /// Between two requests of one client.

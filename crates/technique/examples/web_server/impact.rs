@@ -1,9 +1,9 @@
 //! Requests a second with and without the probe, in turns.
 
+use super::other_host::OtherHost;
 use crate::Answer;
 use crate::apache::{Apache, Model};
 use std::process::{Child, Command, Stdio};
-use syscost_platform::namespace::OtherHost;
 use syscost_statistic::{Interval, Random, hodges_lehmann, median};
 
 /// Blocks a second; 0 is no probe.

@@ -16,13 +16,14 @@
 mod apache;
 mod crowd;
 mod impact;
+mod other_host;
 mod picture;
 mod platforms;
 mod rates;
 
+use other_host::OtherHost;
 use std::process::ExitCode;
 use std::sync::Arc;
-use syscost_platform::namespace::OtherHost;
 
 /// Whatever goes wrong, as a sentence.
 type Answer<T = ()> = Result<T, Box<dyn std::error::Error>>;

@@ -1,6 +1,7 @@
 //! Two models of one server under a crowd that grows by ten a second: network, CPU, working set and page faults, each
 //! half second, of the server's whole tree of processes.
 
+use super::other_host::OtherHost;
 use crate::Answer;
 use crate::apache::{Apache, Model};
 use crate::crowd::Crowd;
@@ -12,7 +13,6 @@ use std::time::{Duration, Instant};
 use syscost_counters::Interface;
 use syscost_counters::aggregate::process_tree;
 use syscost_counters::pace::Pace;
-use syscost_platform::namespace::OtherHost;
 
 /// Period of the readings.
 const BEAT: Duration = Duration::from_millis(500);

@@ -3,6 +3,7 @@
 //! The paper made 1400 connections, 40 a second, beside each probe. The same 35 seconds are divided into turns here, in random
 //! order, so that what else happens to the machine happens to all probes.
 
+use super::other_host::OtherHost;
 use crate::Answer;
 use crate::apache::{Apache, Model};
 use crate::crowd::{Visits, arrive};
@@ -12,7 +13,6 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use syscost_counters::aggregate::process_tree;
-use syscost_platform::namespace::OtherHost;
 use syscost_statistic::{Interval, Random, hodges_lehmann, median};
 
 /// Connections a second where none are named: the paper's.

@@ -174,9 +174,6 @@ pub(super) struct Prune {
     /// Do it
     #[arg(long)]
     yes: bool,
-    /// Only say what would be forgotten, which is the default
-    #[arg(long, conflicts_with = "yes")]
-    dry_run: bool,
     #[command(flatten)]
     place: Place,
 }

@@ -56,7 +56,7 @@ fn floor_figure(series: &Series) -> Option<Figure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use syscost_analysis::study::comparison::fixture_head::head;
+    use crate::fixture_head::head;
 
     #[test]
     fn a_job_has_one_boot_and_the_floor_of_its_processes() {

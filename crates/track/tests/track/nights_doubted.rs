@@ -130,9 +130,9 @@ fn counts(place: &Place, night: u64, instructions: u64) -> PathBuf {
     let case = json!({"id": "syscall/getppid", "canary": false, "sides": [boots(300), boots(instructions)]});
     let side = |name: &str| json!({"name": name, "identity": null, "boots": 2, "faults": []});
     let counts = json!({
-        "instruction_counts": 1, "clock": "icount", "tool": "syscost", "run": format!("counts-{night}"),
+        "instruction_counts": 2, "clock": "icount", "tool": "syscost", "run": format!("counts-{night}"),
         "started": 1_790_000_000 + 86_400 * night, "threshold": 0.001, "machine": "QEMU", "sides": [side("6.1"), side("6.12")],
-        "notes": [], "cases": [case],
+        "notes": [], "method": "executed", "cases": [case],
     });
     let path = place.path().join(format!("counts-{night}.json"));
     std::fs::write(&path, counts.to_string()).unwrap();

@@ -1,5 +1,8 @@
+#[path = "../../../../crates/analysis/tests/support/fixture_head.rs"]
+mod fixture_head;
+
 use super::*;
-use syscost_analysis::study::comparison::fixture_head::{add_noise, head, scale_cases};
+use fixture_head::{add_noise, head, scale_cases};
 use syscost_analysis::study::comparison::{Options, compare};
 
 /// A comparison of this many baselines; the second is slower in one case, and the third ran in one boot.

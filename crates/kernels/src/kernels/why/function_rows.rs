@@ -12,11 +12,13 @@ use syscost_platform::error::Result;
 const HEAD: [&str; 6] =
     ["  difference", "         A", "         B", "     calls A, B", "with callees", "function"];
 
-/// The table of one case: at most `most` functions, or all if it is 0, and then what the others sum up to.
-pub fn table(difference: &CaseDifference, most: usize, layout: Layout) -> String {
-    let most = if most == 0 { usize::MAX } else { most };
+/// The most functions of a case that are shown.
+const ROWS: usize = 20;
+
+/// The table of one case: the functions that differ most, and then what the others sum up to.
+pub fn table(difference: &CaseDifference, layout: Layout) -> String {
     let (moved, still): (Vec<_>, Vec<_>) = difference.functions.iter().partition(|row| row.change() != 0.0);
-    let shown = moved.len().min(most);
+    let shown = moved.len().min(ROWS);
     let mut rows: Vec<_> = moved[..shown].iter().map(|row| (Tone::Plain, function_cells(row))).collect();
     let mut add_sum = |label: String, own: [f64; 2]| rows.push((Tone::Plain, sum_cells(own, label)));
     if shown < moved.len() {
@@ -171,12 +173,11 @@ pub fn listing(
 mod tests {
     use super::*;
 
+    fn row(name: &str, own: [f64; 2]) -> FunctionDifference {
+        FunctionDifference { name: name.into(), own, ..FunctionDifference::default() }
+    }
+
     fn difference() -> CaseDifference {
-        let row = |name: &str, own: [f64; 2]| FunctionDifference {
-            name: name.into(),
-            own,
-            ..FunctionDifference::default()
-        };
         CaseDifference {
             id: "syscall/pipe".into(),
             iterations: 100,
@@ -189,9 +190,13 @@ mod tests {
 
     #[test]
     fn what_is_not_shown_is_in_the_sums() {
-        let text = table(&difference(), 1, Layout::default());
+        let small = (1..=ROWS).map(|at| row(&format!("small-{at}"), [0.0, 0.01]));
+        let mut long = difference();
+        let same = long.functions.pop();
+        long.functions.extend(small.chain(same));
+        let text = table(&long, Layout::default());
         for words in
-            ["+6.00, +3.53 %", "+74.00", "1 more that differ", "-68.00", "1 that do not differ", "sum"]
+            ["+6.00, +3.53 %", "+74.00", "-68.00", "2 more that differ", "1 that do not differ", "sum"]
         {
             assert!(text.contains(words), "{words}: {text}");
         }
@@ -202,7 +207,6 @@ mod tests {
     fn a_remainder_and_repetitions_have_rows_of_their_own() {
         let text = table(
             &CaseDifference { remainder: [1.0, 0.0], repetitions: [512.0, 0.0], ..difference() },
-            0,
             Layout::default(),
         );
         assert!(text.contains("damaged") && text.contains("512.00"), "{text}");

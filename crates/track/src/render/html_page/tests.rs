@@ -1,7 +1,8 @@
 //! The page as a file: what its data say, and that no record can make them anything else.
 
 use super::*;
-use syscost_analysis::study::comparison::{Options, compare, fixture_head::head};
+use crate::fixture_head::head;
+use syscost_analysis::study::comparison::{Options, compare};
 use syscost_engine::record::{CaseRecord, Displaced, Interval, Measured, Outcome, fixture_run};
 
 fn html(record: &Record) -> String {

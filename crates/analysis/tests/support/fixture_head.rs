@@ -1,9 +1,11 @@
-//! Heads for tests.
+//! Heads for tests, of this crate and of those that compare with it: each includes this file.
+#![allow(dead_code, reason = "a crate need not use all of it")]
+#![allow(unreachable_pub, reason = "`pub` marks what it offers")]
 
-use crate::record::bundle::{Head, LAYOUT, Run, Series, Value};
-use crate::statistic::Random;
+use syscost_analysis::record::bundle::{Head, LAYOUT, Run, Series, Value};
 use syscost_engine::environment::Fingerprint;
 use syscost_engine::record::Interval;
+use syscost_statistic::Random;
 
 /// The cases of [`head`].
 pub const CASES: [&str; 4] =
