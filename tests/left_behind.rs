@@ -35,7 +35,7 @@ fn settled(before: [usize; 3]) -> [usize; 3] {
 
 /// Whether it could be run.
 fn lives(case: &Case, place: &Place, clock: &Clock) -> Result<(), String> {
-    case.needs.iter().try_for_each(|need| need.check_place(place))?;
+    case.missing_need(place).map_or(Ok(()), Err)?;
     let words = |error: syscost::Error| error.to_string();
     let mut subject = (case.set_up)(place).map_err(words)?;
     let mut control = case.control.as_ref().map(|set_up| set_up(place)).transpose().map_err(words)?;
