@@ -31,7 +31,7 @@ const WINDOWS: [[u64; 2]; 2] = [[9, 13], [34, 56]];
 const EARLY_TIMES: f64 = 1.5;
 /// … and this many more.
 const EARLY_MORE: f64 = 3.0;
-/// Later windows at most, of which that with the most instructions counts: inputs may go round.
+/// Later windows, of which that with the most instructions counts: inputs may go round.
 const LATER: u64 = 3;
 /// Longest batch that is counted: what prepares its iterations runs too, at full speed.
 const LONGEST: Duration = Duration::from_secs(2);
@@ -41,6 +41,7 @@ const SAME: f64 = 0.1;
 const CYCLES_MORE: f64 = 3.0;
 /// Iterations by which an operation of a few instructions is timed, and batches of which the quickest counts.
 const TIMED: u64 = 4_000;
+/// See [`TIMED`].
 const TRIES: usize = 9;
 
 /// What the iterations of a process that has just begun execute.
@@ -130,18 +131,17 @@ impl<M: Measurement + 'static> Operation<'_, M> {
             for (most, later) in most.iter_mut().zip(self.count_windows(clock)) {
                 *most = most.max(later.unwrap_or(f64::INFINITY));
             }
-            let falls = early.each.into_iter().zip(most).find_map(|(early, later)| {
-                let early = early.filter(|&early| exceeds(early, later, EARLY_TIMES, EARLY_MORE))?;
-                Some(format!(
-                    "an early iteration of the process executed {early:.1} instructions and a later one {later:.1}: what it works \
-                     on is used up or remembered, and the figure is of what comes after"
-                ))
-            });
-            let Some(sentence) = falls else { return Ok(()) };
-            self.unchecked.extend((turn == LATER).then_some(sentence));
             // Elsewhere in its inputs, if these go round.
             self.run_once(7 * turn, clock)?;
         }
+        let falls = early.each.into_iter().zip(most).find_map(|(early, later)| {
+            let early = early.filter(|&early| exceeds(early, later, EARLY_TIMES, EARLY_MORE))?;
+            Some(format!(
+                "an early iteration of the process executed {early:.1} instructions and a later one {later:.1}: what it works on is \
+                 used up or remembered, and the figure is of what comes after"
+            ))
+        });
+        self.unchecked.extend(falls);
         Ok(())
     }
 
