@@ -372,7 +372,6 @@ fn check_needs(
             )
         })?;
     }
-    case.restriction.as_ref().map_or(Ok(()), |check| check(place)).map_err(CaseEnd::Skipped)?;
     let sentence = match () {
         () if case.displaced.is_some() => {
             "it is measured by what it displaces, which takes a CPU of its own for a while: `syscost run` does"

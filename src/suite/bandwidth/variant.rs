@@ -190,7 +190,7 @@ impl Variant {
         };
         let is_long = !self.row.usual.contains(&self.bytes);
         // The need that is hardest to meet comes first.
-        crowd.iter().copied().chain(is_long.then_some(FULL_SCALE)).collect()
+        crowd.iter().cloned().chain(is_long.then_some(FULL_SCALE)).collect()
     }
 }
 

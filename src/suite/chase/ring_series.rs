@@ -152,7 +152,7 @@ impl Series {
     fn cases(&self) -> Vec<Case> {
         let restricted = |size: Size| {
             let (sizes, case) = (self.sizes, self.case(&size));
-            case.restrict(move |place| sizes.check_scale(&size, place))
+            case.need(Need::of_case(move |place| sizes.check_scale(&size, place)))
         };
         self.sizes.all_sizes().into_iter().map(restricted).collect()
     }
@@ -233,7 +233,7 @@ fn restrict_large_ring(case: Case, is_default: bool) -> Case {
     let default: &[u32] = if is_default { &[POWER] } else { &[] };
     let sizes = Sizes { range: Range::Powers(POWER, POWER), default };
     let size = Size { name: "256MiB".into(), bytes: LARGE, power: Some(POWER) };
-    case.restrict(move |place| sizes.check_scale(&size, place))
+    case.need(Need::of_case(move |place| sizes.check_scale(&size, place)))
 }
 
 /// Numbers of walkers, and what makes their set-ups.

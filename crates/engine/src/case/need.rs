@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::fmt::{Display, Formatter};
 use std::path::PathBuf;
+use std::rc::Rc;
 
 /// Where a case is set up, and how thoroughly it is measured.
 #[derive(Clone, Debug)]
@@ -108,15 +109,27 @@ impl Scale {
 ///     false => Err("/proc is not mounted: mount it".into()),
 /// });
 /// ```
-#[derive(Clone, Copy)]
-pub struct Need {
-    check: fn(&Place) -> Result<(), String>,
+#[derive(Clone)]
+pub struct Need(Check);
+
+/// Whether a place meets it, or the sentence that says what is missing.
+type Met = Result<(), String>;
+
+#[derive(Clone)]
+enum Check {
+    Constant(fn(&Place) -> Met),
+    OfCase(Rc<dyn Fn(&Place) -> Met>),
 }
 
 impl Need {
     /// A need that is met if `check` returns `Ok`. Its error says what is missing and what to do about it.
     pub const fn new(check: fn(&Place) -> Result<(), String>) -> Self {
-        Self { check }
+        Self(Check::Constant(check))
+    }
+
+    /// The same of a check that knows the case, as its size.
+    pub fn of_case(check: impl Fn(&Place) -> Result<(), String> + 'static) -> Self {
+        Self(Check::OfCase(Rc::new(check)))
     }
 
     /// Checks whether the machine meets it.
@@ -124,7 +137,10 @@ impl Need {
     /// # Errors
     /// The sentence of the check, if it does not.
     pub fn check_place(&self, place: &Place) -> Result<(), String> {
-        (self.check)(place)
+        match &self.0 {
+            Check::Constant(check) => check(place),
+            Check::OfCase(check) => check(place),
+        }
     }
 }
 

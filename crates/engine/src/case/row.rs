@@ -41,9 +41,6 @@ pub fn set_up<S: Subject + 'static>(make: impl Fn(&Place) -> Result<S> + 'static
     Box::new(move |place| Ok(Box::new(make(place)?)))
 }
 
-/// Says why a case is left out at a place.
-pub type Restriction = Box<dyn Fn(&Place) -> std::result::Result<(), String>>;
-
 /// One row of a group's table: an operation, with what it needs, what proves that it happened, and what it should cost.
 ///
 /// Its full id is `group/name`. Ids are kept in records and compared across kernels, so a name should never change.
@@ -54,8 +51,6 @@ pub struct Case {
     pub title: String,
     /// What the machine must offer. If one is not met, the case is skipped.
     pub needs: Vec<Need>,
-    /// Whether it is measured at this scale at all, of a case that adds little to those beside it.
-    pub restriction: Option<Restriction>,
     /// What must be true if the operation really happened.
     pub claims: Vec<Claim>,
     /// Expected cost, written before the first measurement.
@@ -118,7 +113,6 @@ impl Case {
             name: name.into(),
             title: title.into(),
             needs: Vec::new(),
-            restriction: None,
             claims: Vec::new(),
             prediction: None,
             set_up,
@@ -198,16 +192,9 @@ impl Case {
         self
     }
 
-    /// Skips the case where `check` says why, as at a scale that leaves it out.
-    pub fn restrict(mut self, check: impl Fn(&Place) -> std::result::Result<(), String> + 'static) -> Self {
-        self.restriction = Some(Box::new(check));
-        self
-    }
-
-    /// The first need that is not met at this place, or why the case is left out there, in a sentence.
+    /// The first need that is not met at this place, in a sentence.
     pub fn missing_need(&self, place: &Place) -> Option<String> {
-        let missing = self.needs.iter().find_map(|need| need.check_place(place).err());
-        missing.or_else(|| self.restriction.as_ref()?(place).err())
+        self.needs.iter().find_map(|need| need.check_place(place).err())
     }
 
     /// Adds a claim.
