@@ -1,54 +1,43 @@
 //! The client of a peer. Every error names the peer.
 
+use super::carrier::Carrier;
 use super::control_protocol::{
-    Answer, Ask, Counted, DATA_PATIENCE, Hello, LONGEST, Open, PROOF_PATIENCE, READ_PATIENCE, Talk, VERSION,
+    Answer, Ask, Counted, DATA_PATIENCE, Open, READ_PATIENCE, START_PATIENCE, VERSION,
 };
-use super::proof::{End, Nonces, Secret, Token, generate_nonce, parse_hex};
+pub use super::secret::Secret;
 use super::station::sanitize_station;
-use crate::environment::{Interface, Station, Wire};
+use crate::environment::{Interface, Wire};
 use crate::error::{Error, Result, ensure};
-use crate::json_line::{Lines, NoMessage};
-use crate::platform::host_port::resolve_addresses;
-use crate::platform::inert;
+use crate::platform::host_address::resolve_host;
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
-use std::path::PathBuf;
 
-/// The variable with the address of the peer: `HOST:PORT`, or `HOST`.
+/// The variable with the address of the peer.
 pub const VARIABLE: &str = "SYSCOST_PEER";
-/// The variable with the path of the token.
-pub const TOKEN_VARIABLE: &str = "SYSCOST_PEER_TOKEN_FILE";
+/// The variable with the command that starts it.
+pub const COMMAND_VARIABLE: &str = "SYSCOST_PEER_COMMAND";
 
 /// The peer to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Given {
     /// Its address, as the user gave it.
     pub address: String,
-    /// The file with its token.
-    pub token: Option<PathBuf>,
+    /// The shell words that start it; `None` for ssh to the address.
+    pub command: Option<String>,
 }
 
 impl Given {
     /// The peer that the environment names, if it names one.
     pub fn from_environment() -> Option<Self> {
-        let given = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-        let address = given(VARIABLE)?.to_string_lossy().into_owned();
-        Some(Self { address, token: given(TOKEN_VARIABLE).map(PathBuf::from) })
-    }
-
-    fn read_token(&self) -> Result<Token> {
-        self.token.as_deref().map_or_else(|| Ok(Token::empty()), Token::read)
-    }
-
-    fn resolve_addresses(&self) -> Result<Vec<SocketAddr>> {
-        resolve_addresses(&self.address).map_err(|why| Error::peer(&self.address, why))
+        let given = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+        Some(Self { address: given(VARIABLE)?, command: given(COMMAND_VARIABLE) })
     }
 }
 
 /// A connection to a peer.
 pub struct Client {
-    name: String,
-    talk: Talk,
+    carrier: Carrier,
+    /// Its port is that of no socket.
     address: SocketAddr,
     wire: Wire,
 }
@@ -62,27 +51,61 @@ pub struct Way {
 }
 
 impl Client {
-    /// Connects to a peer and authenticates both ends.
+    /// Starts a peer, and connects to it.
     ///
     /// # Errors
-    /// [`Error::Peer`]: it cannot be reached, does not answer, has another version of the protocol, or one end does not
-    /// have the token.
+    /// [`Error::Peer`]: its command cannot be started or does not answer, it has another version of the protocol, or its
+    /// address cannot be reached.
     pub fn connect(given: &Given) -> Result<Self> {
-        let name = given.address.clone();
-        let (token, addresses) = (given.read_token()?, given.resolve_addresses()?);
-        let stream = connect_to_any(&name, &addresses)?;
-        let broken = |cause| Error::peer(&name, NoMessage::Broken(cause).to_string());
-        let (address, own) = (stream.peer_addr().map_err(broken)?, stream.local_addr().map_err(broken)?);
-        let mut talk = Talk::from_stream(stream, Lines::new(LONGEST), READ_PATIENCE).map_err(broken)?;
-        let (far, reached) = authenticate_peer(&name, &mut talk, &token)?;
-        check_same_family(address, reached).map_err(|why| Error::peer(&name, why))?;
-        let near = Interface::between_addresses(own.ip().to_canonical(), address.ip().to_canonical());
-        Ok(Self { name, talk, address, wire: Wire { near, far, rate: None, reached: Some(reached) } })
+        let addresses = resolve_host(&given.address).map_err(|why| Error::peer(&given.address, why))?;
+        let carrier = Carrier::start(given)?;
+        let mut client = Self { carrier, address: addresses[0], wire: Wire::default() };
+        client.check_version()?;
+        client.meet(&addresses)?;
+        Ok(client)
+    }
+
+    fn check_version(&mut self) -> Result<()> {
+        let Answer::Hello(hello) = self.carrier.receive(START_PATIENCE)? else {
+            return Err(self.wrong_answer_error());
+        };
+        ensure(hello.version == VERSION, || {
+            self.carrier.error(&format!(
+                "it speaks version {} of the protocol, and this syscost version {VERSION}: run the same syscost at both ends",
+                hello.version
+            ))
+        })
+    }
+
+    /// Connects the first data stream, by which both ends learn their addresses.
+    fn meet(&mut self, addresses: &[SocketAddr]) -> Result<()> {
+        let mut way = self.receive_way()?;
+        let port = way.address.port();
+        let mut failure = None;
+        let mut connect = |address: &SocketAddr| {
+            (self.address, way.address) = (*address, *address);
+            way.address.set_port(port);
+            way.connect_stream().map_err(|cause| failure = Some(cause)).ok()
+        };
+        let Some(stream) = addresses.iter().find_map(&mut connect) else {
+            let cause = failure.map_or_else(String::new, |cause| cause.to_string());
+            return Err(self.data_port_error(&way, &cause));
+        };
+        self.wait_until_ready()?;
+        let Answer::Welcome(welcome) = self.receive()? else { return Err(self.wrong_answer_error()) };
+        let wrong = |why: String| Error::peer(self.carrier.name(), why);
+        check_same_family(self.address, welcome.reached).map_err(wrong)?;
+        let far = sanitize_station(&welcome.station)
+            .ok_or_else(|| wrong("what it says of its machine is nothing that syscost says".into()))?;
+        let own = stream.local_addr().map_err(|cause| wrong(cause.to_string()))?;
+        let near = Interface::between_addresses(own.ip().to_canonical(), self.address.ip().to_canonical());
+        self.wire = Wire { near, far, rate: None, reached: Some(welcome.reached) };
+        Ok(())
     }
 
     /// The address of the peer, as the user gave it.
     pub fn name(&self) -> &str {
-        &self.name
+        self.carrier.name()
     }
 
     /// The interface to the peer, and its machine.
@@ -90,37 +113,35 @@ impl Client {
         &self.wire
     }
 
-    /// The address of the control.
+    /// The address at which the peer is reached; its port means nothing.
     pub fn address(&self) -> SocketAddr {
         self.address
-    }
-
-    /// The control itself, for tests of the protocol.
-    pub fn stream(&self) -> &TcpStream {
-        self.talk.stream()
     }
 
     /// Requests a service.
     ///
     /// # Errors
-    /// As of [`count`](Self::count).
+    /// As of [`request_counts`](Self::request_counts).
     pub fn open_service(&mut self, asked: Open) -> Result<Way> {
         self.send_request(&Ask::Open(asked))?;
+        self.receive_way()
+    }
+
+    fn receive_way(&mut self) -> Result<Way> {
         let Answer::Opened(opened) = self.receive()? else { return Err(self.wrong_answer_error()) };
-        let secret = parse_hex(&opened.secret).ok_or_else(|| self.wrong_answer_error())?;
         let mut address = self.address;
         address.set_port(opened.port);
-        Ok(Way { address, secret })
+        Ok(Way { address, secret: opened.secret })
     }
 
     /// Requests a service and connects its data streams.
     ///
     /// # Errors
-    /// As of [`count`](Self::count), or a data stream cannot be connected.
+    /// As of [`request_counts`](Self::request_counts), or a data stream cannot be connected.
     pub fn open_streams(&mut self, asked: Open) -> Result<Vec<TcpStream>> {
         let way = self.open_service(asked)?;
         let streams = (0..asked.streams).map(|_| way.connect_stream()).collect::<std::io::Result<Vec<_>>>();
-        let streams = streams.map_err(|cause| self.data_port_error(&way, &cause))?;
+        let streams = streams.map_err(|cause| self.data_port_error(&way, &cause.to_string()))?;
         self.wait_until_ready()?;
         Ok(streams)
     }
@@ -128,7 +149,7 @@ impl Client {
     /// Requests a service of datagrams and makes its socket.
     ///
     /// # Errors
-    /// As of [`count`](Self::count), or the socket cannot be made.
+    /// As of [`request_counts`](Self::request_counts), or the socket cannot be made.
     pub fn open_datagrams(&mut self, asked: Open) -> Result<(UdpSocket, Way)> {
         let way = self.open_service(asked)?;
         let local = if way.address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
@@ -136,7 +157,7 @@ impl Client {
             socket.connect(way.address)?;
             Ok(socket)
         });
-        let socket = socket.map_err(|cause| self.data_port_error(&way, &cause))?;
+        let socket = socket.map_err(|cause| self.data_port_error(&way, &cause.to_string()))?;
         self.wait_until_ready()?;
         Ok((socket, way))
     }
@@ -144,7 +165,7 @@ impl Client {
     /// Waits until the peer has accepted all data sockets.
     ///
     /// # Errors
-    /// As of [`count`](Self::count).
+    /// As of [`request_counts`](Self::request_counts).
     pub fn wait_until_ready(&mut self) -> Result<()> {
         let answer = self.receive()?;
         ensure(matches!(answer, Answer::Ready), || self.wrong_answer_error())
@@ -153,7 +174,7 @@ impl Client {
     /// Messages and bytes that the peer has served since the service was opened.
     ///
     /// # Errors
-    /// [`Error::Peer`]: the peer does not answer, ends the connection, or sends another answer.
+    /// [`Error::Peer`]: the peer does not answer, ends the conversation, or sends another answer.
     pub fn request_counts(&mut self) -> Result<Counted> {
         self.send_request(&Ask::Count)?;
         let Answer::Counted(counted) = self.receive()? else { return Err(self.wrong_answer_error()) };
@@ -162,30 +183,27 @@ impl Client {
 
     /// The error of a broken data socket: the peer's own reason, if it has sent one.
     pub fn connection_error(&mut self, happened: &str) -> Error {
-        let why = match self.talk.receive(DATA_PATIENCE / 10) {
-            Ok(Answer::Ended(sentence)) => ended(&sentence),
-            Err(NoMessage::Closed) => format!("{happened}: it has died, or was stopped"),
-            _ => happened.to_owned(),
-        };
-        Error::peer(&self.name, why)
+        self.carrier.data_error(happened)
     }
 
     fn send_request(&mut self, ask: &Ask) -> Result<()> {
-        self.talk.send(ask).map_err(|why| self.connection_error(&why.to_string()))
+        let is_sent = self.carrier.send_request(ask);
+        ensure(is_sent, || self.connection_error("it takes no request"))
     }
 
     fn receive(&mut self) -> Result<Answer> {
-        receive_answer(&self.name, &mut self.talk)
+        self.carrier.receive(READ_PATIENCE)
     }
 
     fn wrong_answer_error(&self) -> Error {
-        Error::peer(&self.name, "it answered another question than it was asked")
+        Error::peer(self.name(), "it answered another question than it was asked")
     }
 
-    fn data_port_error(&mut self, way: &Way, cause: &std::io::Error) -> Error {
-        let port = way.address.port();
+    fn data_port_error(&mut self, way: &Way, cause: &str) -> Error {
+        let address = way.address;
         self.connection_error(&format!(
-            "its data port {port} cannot be reached: {cause}; a firewall may be between"
+            "its data port at {address} cannot be reached: {cause}; a firewall may be between, or `--peer` names another machine than \
+             the command"
         ))
     }
 }
@@ -203,84 +221,18 @@ impl Way {
     }
 }
 
-fn connect_to_any(name: &str, addresses: &[SocketAddr]) -> Result<TcpStream> {
-    let mut last = None;
-    for address in addresses {
-        match TcpStream::connect_timeout(address, PROOF_PATIENCE) {
-            Ok(stream) => return Ok(stream),
-            Err(cause) => last = Some(cause),
-        }
-    }
-    let cause = last.map_or_else(|| "it has no address".to_owned(), |cause| cause.to_string());
-    Err(Error::peer(name, format!("it cannot be reached: {cause}; start `syscost peer` there")))
-}
-
-fn receive_answer(name: &str, talk: &mut Talk) -> Result<Answer> {
-    let why = match talk.receive(READ_PATIENCE) {
-        Ok(Answer::Ended(sentence)) => ended(&sentence),
-        Ok(answer) => return Ok(answer),
-        Err(NoMessage::Late) => format!("it has not answered for {} s", READ_PATIENCE.as_secs()),
-        Err(why) => why.to_string(),
-    };
-    Err(Error::peer(name, why))
-}
-
 /// Checks that the peer was reached by the family of addresses by which it was called. Behind a translation of addresses
 /// of one family it is reached at another than was called.
 fn check_same_family(called: SocketAddr, reached: SocketAddr) -> std::result::Result<(), String> {
-    let is_ipv4 = |address: SocketAddr| address.ip().to_canonical().is_ipv4();
-    if is_ipv4(called) == is_ipv4(reached) {
+    let (called, reached) = (called.ip().to_canonical(), reached.ip().to_canonical());
+    if called.is_ipv4() == reached.is_ipv4() {
         return Ok(());
     }
-    let family = |address| if is_ipv4(address) { "IPv4" } else { "IPv6" };
-    let (ours, theirs) = (family(called), family(reached));
+    let (ours, theirs) = if called.is_ipv4() { ("IPv4", "IPv6") } else { ("IPv6", "IPv4") };
     Err(format!(
         "it was called over {ours} at {called}, and says that it was reached over {theirs} at {reached}: something \
          between translates, and the numbers would be of neither; give an address of its own"
     ))
-}
-
-/// Exchanges hello, proof and welcome; the machine of the peer, and the address at which it says that it was reached.
-fn authenticate_peer(name: &str, talk: &mut Talk, token: &Token) -> Result<(Station, SocketAddr)> {
-    let said = |said: std::result::Result<(), NoMessage>| said.map_err(|e| Error::peer(name, e.to_string()));
-    let wrong = |why: &str| Error::peer(name, why);
-    let unexpected = |answer| wrong(&NoMessage::unexpected(&answer).to_string());
-    let own = generate_nonce()?;
-    said(talk.send(&Ask::Hello(Hello { version: VERSION, nonce: own.clone() })))?;
-    let hello = match receive_answer(name, talk)? {
-        Answer::Hello(hello) => hello,
-        Answer::Refused => return Err(refusal_error(name)),
-        other => return Err(unexpected(other)),
-    };
-    if hello.version != VERSION {
-        return Err(wrong(&format!(
-            "it speaks version {} of the protocol, and this syscost version {VERSION}: run the same syscost at both ends",
-            hello.version
-        )));
-    }
-    let nonces = Nonces::read(&own, &hello.nonce);
-    let nonces = nonces.ok_or_else(|| unexpected(Answer::Hello(hello)))?;
-    said(talk.send(&Ask::Proof(nonces.compute_proof(End::Client, token))))?;
-    match receive_answer(name, talk)? {
-        Answer::Welcome(welcome) if nonces.is_valid_proof(End::Server, token, &welcome.proof) => {
-            let strange = || wrong("what it says of its machine is nothing that syscost says");
-            Ok((sanitize_station(&welcome.station).ok_or_else(strange)?, welcome.reached))
-        }
-        Answer::Welcome(_) => {
-            Err(wrong("it did not prove that it has the token: it is another peer than was meant"))
-        }
-        Answer::Refused => Err(refusal_error(name)),
-        other => Err(unexpected(other)),
-    }
-}
-
-fn refusal_error(name: &str) -> Error {
-    Error::peer(name, "it refused us: give the token that it was started with by `--peer-token-file`")
-}
-
-/// What the peer said at its end, in printable form: of limited length and without control characters.
-fn ended(sentence: &str) -> String {
-    format!("it ended the conversation: {}", inert::neutralize_line(sentence, 300))
 }
 
 #[cfg(test)]
@@ -290,13 +242,9 @@ mod tests {
     #[test]
     fn an_address_of_the_other_family_is_another_way() {
         let at = |text: &str| text.parse::<SocketAddr>().expect("an address");
-        assert_eq!(check_same_family(at("[fd00::1]:7470"), at("[fd00::2]:7470")), Ok(()));
+        assert_eq!(check_same_family(at("[fd00::1]:0"), at("[fd00::2]:0")), Ok(()));
         assert_eq!(check_same_family(at("127.0.0.1:1"), at("[::ffff:127.0.0.1]:1")), Ok(()));
-        let why =
-            check_same_family(at("[64:ff9b::c000:207]:7470"), at("192.0.2.7:7470")).expect_err("translated");
-        assert!(
-            why.contains("called over IPv6") && why.contains("reached over IPv4 at 192.0.2.7:7470"),
-            "{why}"
-        );
+        let why = check_same_family(at("[64:ff9b::c000:207]:0"), at("192.0.2.7:0")).expect_err("translated");
+        assert!(why.contains("called over IPv6") && why.contains("reached over IPv4 at 192.0.2.7"), "{why}");
     }
 }

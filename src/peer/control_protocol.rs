@@ -1,20 +1,15 @@
-//! The control connection: its messages, one JSON value on each line, the client first; one end of it; and the limits of a
-//! server, for each client and for all.
+//! The control: its messages, one JSON value on each line, the server first; and the limits of a server.
 
 use crate::environment::Station;
-use crate::json_line::{Lines, NoMessage, send};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::io::{self, ErrorKind};
-use std::net::{SocketAddr, TcpStream};
-use std::time::{Duration, Instant};
+use std::net::SocketAddr;
+use std::time::Duration;
 
-/// The version of the protocol, which is part of every proof. 2: the welcome says at which address the peer was reached, and messages may be answered with one byte.
-pub const VERSION: u32 = 2;
+/// The version of the protocol. 2: the welcome says at which address the peer was reached, and messages may be answered with one byte.
+/// 3: the control is the standard input and output of the peer.
+pub const VERSION: u32 = 3;
 
-/// The longest line before authentication, bytes: five times a hello.
-pub const LONGEST_BEFORE: usize = 1 << 10;
-/// The longest line after it, bytes: ten times a fingerprint.
+/// The longest line, bytes: ten times a fingerprint.
 pub const LONGEST: usize = 64 << 10;
 
 /// Size of the secret with which each data stream and each datagram begins, bytes.
@@ -31,10 +26,6 @@ pub const MOST_STREAMS: u32 = 16;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ask {
-    /// Its first line.
-    Hello(Hello),
-    /// Its second line: the client's proof, in hexadecimal digits.
-    Proof(String),
     /// Opens a service and ends the previous one.
     Open(Open),
     /// Requests the counts of the service.
@@ -45,11 +36,9 @@ pub enum Ask {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// Its first line.
+    /// The first line. Then the server opens a data port for a first stream, from anywhere.
     Hello(Hello),
-    /// Authentication has failed; the reason is not sent. It is the last line.
-    Refused,
-    /// Authentication has succeeded.
+    /// The last line before the first request: the first stream has come, and shown the addresses of both ends.
     Welcome(Box<Welcome>),
     /// The data port is open.
     Opened(Opened),
@@ -57,28 +46,23 @@ pub enum Answer {
     Ready,
     /// The counts of the service.
     Counted(Counted),
-    /// The server ends the connection, for this reason.
+    /// The server ends the conversation, for this reason.
     Ended(String),
 }
 
-/// The first line of either end.
+/// The first line. Another version may say more in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Hello {
-    /// The sender's [`VERSION`].
+    /// The [`VERSION`] of the server.
     pub version: u32,
-    /// The nonce of this conversation, in hexadecimal digits. Another version may have none.
-    #[serde(default)]
-    pub nonce: String,
 }
 
-/// The answer to a client that has authenticated.
+/// The two ends, as the server sees them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Welcome {
-    /// The server's proof, in hexadecimal digits.
-    pub proof: String,
     /// The machine of the server.
     pub station: Station,
-    /// The address at which the client has reached it.
+    /// The address at which the client has reached it; its port means nothing.
     pub reached: SocketAddr,
 }
 
@@ -112,10 +96,10 @@ pub enum Service {
 /// The data port of a service.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Opened {
-    /// Its port, at the address of the control.
+    /// Its port.
     pub port: u16,
-    /// The secret, in hexadecimal digits.
-    pub secret: String,
+    /// The secret.
+    pub secret: [u8; SECRET_BYTES],
 }
 
 /// The counts of a service over all streams.
@@ -146,96 +130,28 @@ impl Open {
     }
 }
 
-/// Connections that wait for authentication. One more evicts the oldest of the address with most of them.
-pub const MOST_WAITING: usize = 256;
-/// Time for a connection to authenticate.
-pub const PROOF_PATIENCE: Duration = Duration::from_secs(5);
+/// Time for the first answer of the server: a login, and the start of a container's command.
+pub const START_PATIENCE: Duration = Duration::from_secs(20);
 /// Data streams that wait for their secret. One more evicts the oldest.
 pub const MOST_AT_DOOR: usize = 64;
 /// Time for a data socket to connect and to send its secret.
 pub const DATA_PATIENCE: Duration = Duration::from_secs(5);
-/// Time for which a client may leave data unread.
+/// Time for all data streams of a service. The first stream may be tried at several addresses.
+pub const MEETING_PATIENCE: Duration = Duration::from_secs(30);
+/// Time for which a client may leave data unread, and the server a request.
 pub const READ_PATIENCE: Duration = Duration::from_secs(10);
-/// Period of the tests whether a server should end and whether a session has reached a limit.
+/// Period of the tests whether a session has reached a limit.
 pub const GLANCE: Duration = Duration::from_millis(200);
+/// Duration of a session: longer than the longest case at full scale.
+pub const LONGEST_SESSION: Duration = Duration::from_secs(3600);
+/// Duration without a request or data: a client whose machine has lost its network is forgotten.
+pub const LONGEST_SILENCE: Duration = Duration::from_secs(60);
 /// Stack of a server thread, bytes: its buffers are on the heap.
 pub const STACK: usize = 256 << 10;
-
-/// Limits that the user can set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Simultaneous clients.
-    pub clients: usize,
-    /// Bytes from one client.
-    pub bytes: u64,
-    /// Duration of a session.
-    pub time: Duration,
-    /// Duration without a request or data.
-    pub idle: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { clients: 4, bytes: 1 << 40, time: Duration::from_secs(3600), idle: Duration::from_secs(60) }
-    }
-}
-
-/// A stream of messages, with limits of the length of a line and of the time for which the other end may leave it unread.
-pub struct Talk {
-    stream: TcpStream,
-    lines: Lines,
-}
-
-impl Talk {
-    /// Uses `stream` after the bytes that were read from it, with a time limit for writing.
-    ///
-    /// # Errors
-    /// The socket cannot be configured.
-    pub fn from_stream(stream: TcpStream, lines: Lines, patience: Duration) -> io::Result<Self> {
-        stream.set_nonblocking(false)?;
-        stream.set_nodelay(true)?;
-        stream.set_write_timeout(Some(patience))?;
-        Ok(Self { stream, lines })
-    }
-
-    /// The stream.
-    pub fn stream(&self) -> &TcpStream {
-        &self.stream
-    }
-
-    /// Whether the other end has closed the connection, tested without waiting.
-    pub fn is_closed(&self) -> bool {
-        let now = self.stream.set_nonblocking(true).and_then(|()| self.stream.peek(&mut [0]));
-        let is_open = match now {
-            Ok(0) => false,
-            Ok(_) => true,
-            Err(error) => error.kind() == ErrorKind::WouldBlock,
-        };
-        !is_open || self.stream.set_nonblocking(false).is_err()
-    }
-
-    /// Sends a message.
-    ///
-    /// # Errors
-    /// The other end does not read in time, or the connection has broken.
-    pub fn send(&mut self, message: &impl Serialize) -> Result<(), NoMessage> {
-        Ok(send(&self.stream, message)?)
-    }
-
-    /// Receives the next message.
-    ///
-    /// # Errors
-    /// None arrives within `patience`.
-    pub fn receive<T: DeserializeOwned>(&mut self, patience: Duration) -> Result<T, NoMessage> {
-        self.lines.receive(&self.stream, Instant::now() + patience, &[])
-    }
-}
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
-    use std::net::TcpListener;
 
     #[test]
     fn what_cannot_be_served_is_told() {
@@ -261,23 +177,6 @@ mod tests {
     fn a_hello_of_another_version_is_understood_as_far_as_its_version() {
         let line = r#"{"hello":{"version":7,"greeting":"x"}}"#;
         let Answer::Hello(hello) = serde_json::from_str(line).unwrap() else { panic!("no hello") };
-        assert_eq!(hello, Hello { version: 7, nonce: String::new() });
-    }
-
-    #[test]
-    fn a_drip_is_late_and_a_closed_connection_stays_closed() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut far = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let short = Duration::from_millis(30);
-        let mut talk = Talk::from_stream(listener.accept().unwrap().0, Lines::new(10), short).unwrap();
-        far.write_all(b"4").unwrap();
-        assert!(matches!(talk.receive::<u32>(short), Err(NoMessage::Late)));
-        far.write_all(b"2\n").unwrap();
-        assert_eq!(talk.receive::<u32>(Duration::from_secs(5)).unwrap(), 42);
-        assert!(!talk.is_closed());
-        drop(far);
-        assert!(matches!(talk.receive::<u32>(Duration::from_secs(5)), Err(NoMessage::Closed)));
-        assert!(talk.is_closed());
-        assert!(matches!(talk.receive::<u32>(short), Err(NoMessage::Closed)));
+        assert_eq!(hello, Hello { version: 7 });
     }
 }

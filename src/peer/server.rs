@@ -1,150 +1,162 @@
-//! The server of `syscost peer`.
+//! The server of `syscost peer`. It serves one client, the one that started it.
 //!
-//! One thread listens and authenticates connections (`lobby`). Each authenticated client has a thread, and another one
-//! for each of its data sockets (`service`, `data`), so that a measured message is answered by a thread that waits in
-//! one call. The number of all these is limited ([`Limits`]).
+//! Each data socket has a thread (`service`, `data`), so that a measured message is answered by a thread that waits in one call.
 
-mod client_session;
 mod data;
-mod lobby;
+mod service;
 mod threshold;
 
 use super::control_protocol::{
-    Answer, GLANCE, LONGEST, Limits, MOST_WAITING, PROOF_PATIENCE, READ_PATIENCE, STACK, Talk,
+    Answer, Ask, Counted, GLANCE, Hello, LONGEST, LONGEST_SESSION, LONGEST_SILENCE, Open, Service, VERSION,
+    Welcome,
 };
-use super::proof::Token;
-use crate::error::{Error, Result};
-use crate::platform::socket_handle::shut_down;
-use client_session::Session;
-use lobby::{Lobby, Proved};
-use std::collections::VecDeque;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use super::station::describe_this_machine;
+use crate::json_line::{Lines, NoMessage, send};
+use service::{Opening, Serving};
+use std::fs::File;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use threshold::{PAUSE, accept_all, wait_until_readable};
+use threshold::wait_until_readable;
 
-/// A server that listens.
-pub struct Server {
-    listener: TcpListener,
-    address: SocketAddr,
-    token: Token,
-    limits: Limits,
+/// Where the first stream is accepted. The first is of both families, unless the kernel has no IPv6.
+const ANYWHERE: [SocketAddr; 2] = [
+    SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0),
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0),
+];
+/// What the first stream is for: nothing is sent by it.
+const MEETING: Open = Open { service: Service::Sink, bytes: 0, streams: 1 };
+
+/// The reason for which the server ends a session; `None` where the control has ended or failed.
+type Farewell = Option<String>;
+
+fn farewell(why: NoMessage) -> Farewell {
+    let is_other_protocol = matches!(why, NoMessage::Long(_) | NoMessage::Invalid(_));
+    is_other_protocol.then(|| "that is no sentence of the protocol".into())
 }
 
-/// An open session.
-/// The clients that have proved themselves and wait, each with the moment since when.
-type Queue = VecDeque<(Instant, Proved)>;
-
-struct Open {
-    stream: TcpStream,
-    thread: JoinHandle<()>,
+/// Serves the client that writes its requests to `input` and reads the answers from `output`, until `input` ends or a limit is
+/// reached.
+pub fn serve(input: File, output: File) {
+    let mut session = Session { input, output, lines: Lines::new(LONGEST) };
+    if let Err(Some(sentence)) = session.serve_client() {
+        // Fails if the client has gone meanwhile.
+        let _ = session.send(&Answer::Ended(sentence));
+    }
 }
 
-impl Server {
-    /// Listens at an address. Outside of the loopback interface it requires a token.
-    ///
-    /// # Errors
-    /// [`Error::Peer`]: a token is required, or the address cannot be used.
-    pub fn bind(at: SocketAddr, token: Option<Token>, limits: Limits) -> Result<Self> {
-        let refused = |cause| Error::peer(at.to_string(), format!("it cannot listen there: {cause}"));
-        if token.is_none() && !at.ip().to_canonical().is_loopback() {
-            let what = "other hosts could use it there: it listens at this address with a token only";
-            return Err(Error::peer(at.to_string(), what));
-        }
-        let listener = TcpListener::bind(at).map_err(refused)?;
-        listener.set_nonblocking(true).map_err(refused)?;
-        let address = listener.local_addr().map_err(refused)?;
-        Ok(Self { listener, address, token: token.unwrap_or_else(Token::empty), limits })
+struct Session {
+    input: File,
+    output: File,
+    lines: Lines,
+}
+
+impl Session {
+    fn send(&self, answer: &Answer) -> Result<(), Farewell> {
+        send(&self.output, answer).map_err(|cause| farewell(cause.into()))
     }
 
-    /// The address at which it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.address
+    fn serve_client(&mut self) -> Result<(), Farewell> {
+        self.send(&Answer::Hello(Hello { version: VERSION }))?;
+        let met = self.open_service(&ANYWHERE, None, MEETING)?;
+        let (own, client) = met.route.ok_or_else(|| Some("the first stream has closed".to_owned()))?;
+        let (own, client) = (data_address(own), client.ip().to_canonical());
+        let station = describe_this_machine(own.ip(), client);
+        self.send(&Answer::Welcome(Box::new(Welcome { station, reached: own })))?;
+        self.serve_requests(own, client, met)
     }
 
-    /// Serves until `is_to_end`, and reports each new client by `tell`. Open sessions get a line that says so.
-    ///
-    /// # Errors
-    /// [`Error::Peer`]: the socket no longer accepts connections.
-    pub fn serve(&self, is_to_end: impl Fn() -> bool, tell: impl Fn(&str)) -> Result<()> {
-        let ending = Arc::new(AtomicBool::new(false));
-        let (mut lobby, mut open, mut queue) = (Lobby::default(), Vec::new(), VecDeque::new());
-        let mut ended = Ok(());
-        while ended.is_ok() && !is_to_end() {
-            ended = self.handle_arrivals(&mut lobby).map(|proved| {
-                proved.iter().for_each(|proved| tell(&format!("{} has proved itself", proved.from)));
-                queue.extend(proved.into_iter().map(|proved| (Instant::now(), proved)));
-                // Drops the handles of threads that have ended.
-                open.retain(|open: &Open| !open.thread.is_finished());
-                self.admit_clients(&mut queue, &mut open, &ending);
-            });
-        }
-        ending.store(true, Ordering::SeqCst);
-        // Sessions send their last line within this time; then their connections are shut down.
-        std::thread::sleep(if open.is_empty() { Duration::ZERO } else { 2 * GLANCE });
-        open.iter().for_each(|open| shut_down(&open.stream));
-        open.into_iter().for_each(|open| _ = open.thread.join());
-        ended
-    }
-
-    /// Waits for a short time and handles what has arrived; the connections that have authenticated.
-    fn handle_arrivals(&self, lobby: &mut Lobby) -> Result<Vec<Proved>> {
-        let spoke =
-            wait_until_readable(std::iter::once(self.listener.as_fd()).chain(lobby.descriptors()), GLANCE);
-        let proved = lobby.receive_proofs(|place| spoke[place + 1], &self.token);
-        if spoke[0] {
-            self.accept_waiting(lobby)?;
-        }
-        Ok(proved)
-    }
-
-    fn accept_waiting(&self, lobby: &mut Lobby) -> Result<()> {
-        // Limited, so that waiting connections are handled in between.
-        let ran_out =
-            accept_all(&self.listener, MOST_WAITING / 4, |stream, from| lobby.add_connection(stream, from));
-        let over = |cause| Error::peer(self.address.to_string(), format!("accept: {cause}"));
-        if ran_out.map_err(over)? {
-            lobby.evict_connection();
-            std::thread::sleep(PAUSE);
-        }
-        Ok(())
-    }
-
-    /// Begins sessions as far as the limit of clients allows. A session may be about to end, so that a client over the
-    /// limit waits a while before it is refused. At most as many clients wait as may be served.
-    fn admit_clients(&self, queue: &mut Queue, open: &mut Vec<Open>, ending: &Arc<AtomicBool>) {
-        let clients = self.limits.clients;
-        while let Some((since, _)) = queue.front() {
-            if open.len() >= clients && since.elapsed() < PROOF_PATIENCE && queue.len() <= clients {
-                break;
+    fn serve_requests(
+        &mut self,
+        own: SocketAddr,
+        client: IpAddr,
+        mut serving: Serving,
+    ) -> Result<(), Farewell> {
+        let began = Instant::now();
+        let (mut active, mut counted) = (began, Counted::default());
+        loop {
+            match self.lines.receive(&self.input, Instant::now() + GLANCE, &[]) {
+                Ok(Ask::Open(asked)) => {
+                    // The previous service ends before the next begins.
+                    drop(std::mem::take(&mut serving));
+                    serving = self.open_service(&[own], Some(client), asked)?;
+                    active = Instant::now();
+                }
+                Ok(Ask::Count) => {
+                    self.send(&Answer::Counted(serving.total_counts()))?;
+                    active = Instant::now();
+                }
+                Err(NoMessage::Late) => {}
+                Err(why) => return Err(farewell(why)),
             }
-            let Some((_, proved)) = queue.pop_front() else { break };
-            open.extend(self.begin_session(proved, open.len(), ending));
+            if std::mem::replace(&mut counted, serving.total_counts()) != counted {
+                active = Instant::now();
+            }
+            if let Some(sentence) = exceeded_limit(began.elapsed(), active.elapsed()) {
+                return Err(Some(sentence));
+            }
         }
     }
 
-    /// Begins a session; `None` if the limit of clients is reached or the thread cannot be started.
-    fn begin_session(&self, proved: Proved, there_are: usize, ending: &Arc<AtomicBool>) -> Option<Open> {
-        let Proved { stream, from: client, lines, proof } = proved;
-        let (own, copy) = (stream.local_addr().ok()?, stream.try_clone().ok()?);
-        let mut talk = Talk::from_stream(stream, lines.with_limit(LONGEST), READ_PATIENCE).ok()?;
-        let limits = self.limits;
-        if there_are >= limits.clients {
-            let sentence = format!(
-                "it serves as many clients as it may ({there_are}): wait, or raise `--clients` there"
-            );
-            let _ = talk.send(&Answer::Ended(sentence));
-            return None;
+    /// Opens a service at one of these addresses, and waits for its streams. A client that sends a line meanwhile, or ends, has
+    /// given it up.
+    fn open_service(
+        &self,
+        at: &[SocketAddr],
+        client: Option<IpAddr>,
+        asked: Open,
+    ) -> Result<Serving, Farewell> {
+        if let Some(complaint) = asked.invalid_reason() {
+            return Err(Some(complaint));
         }
-        let ending = Arc::clone(ending);
-        let life = move || Session { talk, own, client, limits, ending: &ending }.run(proof);
-        let builder = std::thread::Builder::new().name("peer session".into()).stack_size(STACK);
-        Some(Open { stream: copy, thread: builder.spawn(life).ok()? })
+        let said = |error: crate::error::Error| Some(error.to_string());
+        let opening = Opening::open_port(at, client, asked).map_err(said)?;
+        let told = opening.port_and_secret().map_err(|cause| Some(cause.to_string()))?;
+        self.send(&Answer::Opened(told))?;
+        let is_given_up = || wait_until_readable(std::iter::once(self.input.as_fd()), Duration::ZERO)[0];
+        let serving = opening.start_serving(is_given_up).map_err(said)?;
+        self.send(&Answer::Ready)?;
+        Ok(serving)
     }
+}
+
+/// The address of data sockets: the own one of the first stream, with any port.
+fn data_address(own: SocketAddr) -> SocketAddr {
+    let mut address = own;
+    address.set_port(0);
+    // It keeps the interface of a link-local address, which an address of IPv4 has not.
+    if own.ip().to_canonical().is_ipv4() {
+        address.set_ip(own.ip().to_canonical());
+    }
+    address
+}
+
+/// The sentence on a limit that a session has reached, after this time in all and this time without a request or data.
+fn exceeded_limit(total: Duration, silent: Duration) -> Option<String> {
+    if total > LONGEST_SESSION {
+        return Some(format!("{} s are what it gives one client", LONGEST_SESSION.as_secs()));
+    }
+    (silent > LONGEST_SILENCE)
+        .then(|| format!("nothing was asked or sent for {} s", LONGEST_SILENCE.as_secs()))
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_told_in_a_sentence() {
+        let (long, short) = (LONGEST_SESSION + GLANCE, LONGEST_SILENCE);
+        assert_eq!(exceeded_limit(LONGEST_SESSION, short), None);
+        assert!(exceeded_limit(long, short).unwrap().contains("gives one client"));
+        assert!(exceeded_limit(short, short + GLANCE).unwrap().contains("nothing was asked or sent for 60 s"));
+    }
+
+    #[test]
+    fn an_address_for_data_is_of_its_own_family_and_on_its_own_link() {
+        let at = |text: &str| data_address(text.parse().unwrap()).to_string();
+        assert_eq!(at("[::ffff:10.0.0.2]:7"), "10.0.0.2:0");
+        assert_eq!(at("10.0.0.2:7"), "10.0.0.2:0");
+        assert_eq!(at("[fe80::1%2]:7"), "[fe80::1%2]:0");
+    }
+}

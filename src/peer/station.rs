@@ -1,12 +1,12 @@
 //! The description of a machine that each end sends to the other.
 
-use super::proof::{parse_hex, pseudonym};
 use crate::environment::{Fingerprint, Interface, Station};
 use crate::json_line::parse_value;
 use crate::platform::inert;
 use crate::platform::kernel_files::KernelFiles;
 use serde_json::Value;
-use std::net::SocketAddr;
+use sha2::{Digest, Sha256};
+use std::net::IpAddr;
 
 /// The longest text of a description, characters: that of a kernel command line.
 const LONGEST_TEXT: usize = 4096;
@@ -14,7 +14,7 @@ const LONGEST_TEXT: usize = 4096;
 const LONGEST_DRIVER: usize = 32;
 
 /// The description of this machine, with the interface between these addresses.
-pub(super) fn describe_this_machine(own: SocketAddr, other: SocketAddr) -> Station {
+pub(super) fn describe_this_machine(own: IpAddr, other: IpAddr) -> Station {
     let files = KernelFiles::live();
     // A machine without an identifier is identified by that of its boot.
     let number = files
@@ -23,16 +23,23 @@ pub(super) fn describe_this_machine(own: SocketAddr, other: SocketAddr) -> Stati
     Station {
         identity: pseudonym(&number.unwrap_or_default()),
         fingerprint: Fingerprint::take(&files, &std::env::temp_dir()),
-        interface: Interface::between_addresses(own.ip().to_canonical(), other.ip().to_canonical()),
+        interface: Interface::between_addresses(own, other),
     }
+}
+
+/// A hash that distinguishes a text from others and does not reveal it: sixteen hexadecimal digits.
+fn pseudonym(text: &str) -> String {
+    let hash = Sha256::digest(format!("syscost peer identity {text}"));
+    hash[..8].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A received description in a form that is safe for a record and a terminal: texts are cut and have no control
 /// characters. `None` if the identity or the name of the driver, by which results are named, is invalid.
 pub(super) fn sanitize_station(station: &Station) -> Option<Station> {
-    parse_hex::<8>(&station.identity)?;
+    let identity = &station.identity;
+    let is_hash = identity.len() == 16 && identity.bytes().all(|digit| digit.is_ascii_hexdigit());
     let driver = station.interface.as_ref().and_then(|interface| interface.driver.as_ref());
-    if driver.is_some_and(|driver| driver.len() >= LONGEST_DRIVER) {
+    if !is_hash || driver.is_some_and(|driver| driver.len() >= LONGEST_DRIVER) {
         return None;
     }
     let mut told = serde_json::to_value(station).ok()?;
@@ -66,7 +73,7 @@ mod tests {
 
     #[test]
     fn what_this_machine_says_of_itself_is_believed_word_for_word() {
-        let local = "127.0.0.1:1".parse().unwrap();
+        let local = "127.0.0.1".parse().unwrap();
         let told = describe_this_machine(local, local);
         assert_eq!(sanitize_station(&told), Some(told));
     }

@@ -32,7 +32,7 @@
 //! loopback does not have, so that it would be the same as `tcp-cross-cpu`; `spin` is what a program can do itself.
 //! TCP sends at once (`TCP_NODELAY`). A firewall, a packet filter (`tcpdump`) and traffic control on `lo` add to
 //! every packet. To a peer everything on the way counts: the interrupt moderation of both cards, a switch, and where
-//! the far kernel puts the peer's thread (`taskset -c N syscost peer`). A peer on this machine shares its CPUs. A
+//! the far kernel puts the peer's thread (`--peer-command 'ssh HOST taskset -c N syscost peer'`). A peer on this machine shares its CPUs. A
 //! message of 64 KiB through TCP arrives in pieces, and its receiver may be woken for more than one.
 //!
 //! # Reading the number

@@ -1,13 +1,13 @@
 //! Where a run takes place: a home of Criterion's own, and the way to the peer, which is this machine's loop or a
 //! pair of virtual interfaces between two network namespaces.
 
-use crate::serves::{SYSCOST, token_file};
+use crate::serves::SYSCOST;
 use std::fs::File;
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use syscost_platform::testing::print_skipped;
-use tempfile::{NamedTempFile, TempDir};
+use tempfile::TempDir;
 
 /// The way between the two ends.
 pub enum Wire {
@@ -45,8 +45,13 @@ impl Namespace {
         self.0.id().to_string()
     }
 
+    /// The shell words that start a peer in this namespace.
+    pub fn peer_words(&self) -> String {
+        format!("nsenter --net --target {} {SYSCOST} peer", self.number())
+    }
+
     /// A command in this namespace.
-    pub fn command(&self, program: &str) -> Command {
+    fn command(&self, program: &str) -> Command {
         let mut command = Command::new("nsenter");
         command.args(["--net", "--target", &self.number(), program]);
         command
@@ -92,12 +97,12 @@ impl Wire {
     }
 
     /// Does this at the far end, on a thread of its own, which alone is there.
-    pub fn there<T: Send>(&self, at: impl FnOnce(SocketAddr) -> T + Send) -> T {
-        let Self::Namespaces { far, .. } = self else { return at(SocketAddr::from(([127, 0, 0, 1], 0))) };
+    pub fn there<T: Send>(&self, at: impl FnOnce(IpAddr) -> T + Send) -> T {
+        let Self::Namespaces { far, .. } = self else { return at([127, 0, 0, 1].into()) };
         let namespace = File::open(format!("/proc/{}/ns/net", far.0.id())).unwrap();
         let enters = move || {
             nix::sched::setns(namespace, nix::sched::CloneFlags::CLONE_NEWNET).unwrap();
-            at(format!("{FAR}:0").parse().unwrap())
+            at(FAR.parse().unwrap())
         };
         std::thread::scope(|scope| scope.spawn(enters).join().unwrap())
     }
@@ -111,10 +116,9 @@ impl Wire {
     }
 }
 
-/// A home for a run, and the token.
+/// A home for a run.
 pub struct Place {
     directory: TempDir,
-    token: NamedTempFile,
 }
 
 /// How a run ended.
@@ -126,19 +130,25 @@ pub struct Ended {
 
 impl Place {
     pub fn new() -> Self {
-        Self { directory: tempfile::tempdir().unwrap(), token: token_file() }
+        Self { directory: tempfile::tempdir().unwrap() }
     }
 
-    fn home(&self) -> PathBuf {
+    /// Criterion's directory.
+    pub fn home(&self) -> PathBuf {
         self.directory.path().join("criterion")
     }
 
-    /// `syscost run --peer` for the cases that match.
-    pub fn run_against(&self, wire: &Wire, peer: &str, cases: &str) -> Ended {
+    /// `syscost run --peer` for the cases that match, against the peer at an address that these words start.
+    pub fn command(&self, wire: &Wire, [address, words]: [&str; 2], cases: &str, scale: &str) -> Command {
         let mut command = wire.here(SYSCOST);
-        command.args(["run", "--scale", "smoke", "--peer", peer, "--peer-token-file"]).arg(self.token.path());
-        command.arg("--").arg(cases).env("CRITERION_HOME", self.home()).stdin(Stdio::null());
-        let output = command.output().unwrap();
+        command.args(["run", "--scale", scale, "--peer", address, "--peer-command", words, "--", cases]);
+        command.env("CRITERION_HOME", self.home()).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs that command at smoke scale.
+    pub fn run_against(&self, wire: &Wire, peer: [&str; 2], cases: &str) -> Ended {
+        let output = self.command(wire, peer, cases, "smoke").output().unwrap();
         let said = [output.stdout, output.stderr].concat();
         Ended { code: output.status.code(), said: String::from_utf8_lossy(&said).into_owned() }
     }

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::page;
 use crate::platform::cpu::cpu_class;
-use crate::platform::host_port;
+use crate::platform::host_address::resolve_host;
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
@@ -136,12 +136,12 @@ pub struct Measuring {
     /// or the highest of the fastest class that is free]
     #[arg(long, value_name = "CPU")]
     cpu: Option<String>,
-    /// The other end of the cases that need one: where `syscost peer` listens
-    #[arg(long, value_name = "HOST:PORT")]
+    /// The machine at the other end of network cases: its name or its address. `syscost peer` is started there by ssh
+    #[arg(long, value_name = "[USER@]HOST")]
     peer: Option<String>,
-    /// File with the token of that peer, which no other user may be able to read
-    #[arg(long, value_name = "FILE")]
-    peer_token_file: Option<PathBuf>,
+    /// What starts `syscost peer` on that machine, in place of ssh: `docker exec -i NAME syscost peer`
+    #[arg(long, value_name = "CMD")]
+    peer_command: Option<String>,
 }
 
 /// A parser of how instructions are counted: the unit.
@@ -185,7 +185,7 @@ impl Measuring {
     /// The flags; for those that are not given, the environment variables. `known` are the groups of this program.
     ///
     /// # Errors
-    /// A variable's value is wrong, or the peer's address.
+    /// A variable's value is wrong, or the peer has no address.
     pub fn options(&self, known: &'static [Group]) -> Result<Options> {
         if let Some(choice) = &self.cpu {
             cpu_class::fix_choice(choice)?;
@@ -195,12 +195,12 @@ impl Measuring {
         let counted = self.instructions.map(str::to_owned);
         let unit = counted.or_else(|| self.measure.clone()).unwrap_or(environment.unit);
         let directory = self.directory.clone().or_else(|| environment.directory.clone());
-        let peer = self.peer.clone().or_else(|| environment.peer.clone());
-        if let Some(address) = &peer {
-            host_port::read(address).map_err(|why| Error::Usage(format!("--peer {address}: {why}")))?;
+        if let Some(host) = &self.peer {
+            resolve_host(host).map_err(|why| Error::Usage(format!("--peer {host}: {why}")))?;
         }
-        let peer_token_file = self.peer_token_file.clone().or_else(|| environment.peer_token_file.clone());
-        Ok(Options { scale, unit, directory, peer, peer_token_file, known, ..environment })
+        let peer = self.peer.clone().or_else(|| environment.peer.clone());
+        let peer_command = self.peer_command.clone().or_else(|| environment.peer_command.clone());
+        Ok(Options { scale, unit, directory, peer, peer_command, known, ..environment })
     }
 }
 

@@ -87,11 +87,6 @@ impl Lines {
         Self { held: Vec::new(), searched: 0, longest }
     }
 
-    /// The same bytes with another limit.
-    pub fn with_limit(self, longest: usize) -> Self {
-        Self { longest, ..self }
-    }
-
     /// Receives the next message. The beginning of a late line is kept for the next call. `beside` are descriptors whose
     /// input ends the wait.
     ///

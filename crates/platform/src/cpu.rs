@@ -199,6 +199,19 @@ pub fn run_on_cpu<T>(cpu: usize, f: impl FnOnce() -> T) -> Result<T> {
     Ok(value)
 }
 
+/// Runs `f` with the CPUs that this process was given, and restores the affinity afterwards: a process that is started inherits it.
+///
+/// # Errors
+/// The kernel refuses to tell or to set the affinity.
+pub fn run_on_initial_cpus<T>(f: impl FnOnce() -> T) -> Result<T> {
+    let refused = |e| Error::from_errno("sched_setaffinity", e);
+    let before = CpuMask::of_thread().map_err(refused)?;
+    allow_cpus(initial_cpus())?;
+    let value = f();
+    before.apply().map_err(refused)?;
+    Ok(value)
+}
+
 /// Explains, in a sentence, why the calling thread no longer runs on the CPU that it was pinned to.
 pub fn why_lost(cpu: usize) -> String {
     describe_lost_cpu(cpu, online_cpus().as_deref(), &allowed_cpus())

@@ -22,7 +22,7 @@ pub mod error;
 pub mod evictable;
 pub mod fluid;
 pub mod futex;
-pub mod host_port;
+pub mod host_address;
 pub mod inert;
 pub mod instruction;
 pub mod interface;

@@ -29,8 +29,7 @@ pub(super) fn given() -> std::result::Result<(), String> {
 
 fn named_peer() -> std::result::Result<Given, String> {
     Given::from_environment().ok_or_else(|| {
-        "no peer is named: start `syscost peer` on the other machine, and name it by `--peer HOST:PORT` or \
-         SYSCOST_PEER"
+        "no peer is named: install syscost on another machine, and name that by `--peer HOST` or SYSCOST_PEER"
             .to_owned()
     })
 }

@@ -2,10 +2,10 @@
 //! ends.
 
 use super::super::control_protocol::{DATA_PATIENCE, GLANCE};
-use super::super::proof::{Secret, is_same_secret};
-use super::threshold::{Threshold, is_retryable};
+use super::super::secret::{Secret, is_same_secret};
+use super::threshold::{Admission, Threshold, is_retryable};
 use std::io::{ErrorKind, Read, Result, Write};
-use std::net::{IpAddr, TcpStream, UdpSocket};
+use std::net::{TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -70,19 +70,19 @@ pub(super) fn serve_sink(mut stream: &TcpStream, tally: &Tally) -> Result<()> {
     }
 }
 
-/// Sends datagrams back to `client` that begin with the secret, with the length that they had.
+/// Sends the client's datagrams back that begin with the secret, with the length that they had.
 pub(super) fn serve_datagrams(
     socket: &UdpSocket,
-    (client, secret): (IpAddr, Secret),
+    admission: Admission,
     tally: &Tally,
     ended: &AtomicBool,
 ) -> Result<()> {
     let mut packet = vec![0; 1 << 16];
-    let begins = |packet: &[u8]| packet.first_chunk().is_some_and(|first| is_same_secret(*first, secret));
+    let begins = |packet: &[u8]| packet.first_chunk().is_some_and(|first| is_same_secret(*first, admission.secret));
     socket.set_read_timeout(Some(GLANCE))?;
     while !ended.load(Ordering::SeqCst) {
         match socket.recv_from(&mut packet) {
-            Ok((came, from)) if from.ip() == client && begins(&packet[..came]) => {
+            Ok((came, from)) if admission.allows_address(from) && begins(&packet[..came]) => {
                 // From here on the kernel drops those of other senders.
                 socket.connect(from)?;
                 tally.add(1, came);

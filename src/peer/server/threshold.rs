@@ -1,19 +1,38 @@
-//! Sockets that are waited for together and never block, and the admission of the data streams of one client. Streams from
-//! other addresses or with another secret are refused; a silent one does not delay others, since all are polled together.
+//! The admission of the data sockets of one client. Streams from other addresses or with another secret are refused; a
+//! silent one does not delay others, since all are polled together and none blocks.
 
 use super::super::control_protocol::{DATA_PATIENCE, GLANCE, MOST_AT_DOOR};
-use super::super::proof::{Secret, is_same_secret};
+use super::super::secret::{Secret, is_same_secret};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::io::{ErrorKind, Read, Result};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
+/// How long a listener waits after descriptors or memory ran out: a connection that is left in its queue would else
+/// wake it again at once.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Which data sockets are admitted.
+#[derive(Clone, Copy)]
+pub(super) struct Admission {
+    /// The address from which they must come; `None` for any.
+    pub(super) client: Option<IpAddr>,
+    /// What they must begin with.
+    pub(super) secret: Secret,
+}
+
+impl Admission {
+    /// Whether a data socket may come from this address.
+    pub(super) fn allows_address(&self, from: SocketAddr) -> bool {
+        self.client.is_none_or(|client| from.ip() == client)
+    }
+}
+
 /// A listener and the streams that have not sent their secret yet.
 pub(super) struct Threshold {
     listener: TcpListener,
-    client: IpAddr,
-    secret: Secret,
+    admission: Admission,
     guests: Vec<Guest>,
 }
 
@@ -25,9 +44,9 @@ struct Guest {
 }
 
 impl Threshold {
-    /// Admits streams from one address that begin with a secret. The listener must be non-blocking.
-    pub(super) fn new(listener: TcpListener, (client, secret): (IpAddr, Secret)) -> Self {
-        Self { listener, client, secret, guests: Vec::new() }
+    /// Admits streams of this listener, which must be non-blocking.
+    pub(super) fn new(listener: TcpListener, admission: Admission) -> Self {
+        Self { listener, admission, guests: Vec::new() }
     }
 
     /// Waits for a short time and returns the streams that have sent the secret, in blocking mode.
@@ -43,7 +62,7 @@ impl Threshold {
         }
         let mut admitted = Vec::new();
         for mut guest in std::mem::take(&mut self.guests) {
-            match guest.check_secret(self.secret) {
+            match guest.check_secret(self.admission.secret) {
                 Some(true) if guest.stream.set_nonblocking(false).is_ok() => admitted.push(guest.stream),
                 None if guest.since.elapsed() < DATA_PATIENCE => self.guests.push(guest),
                 _ => {}
@@ -52,22 +71,31 @@ impl Threshold {
         Ok(admitted)
     }
 
-    /// Accepts streams from the client's address. If there are too many the oldest is dropped: a client sends its
-    /// secret at once.
+    /// Accepts the streams that wait. If there are too many the oldest is dropped: a client sends its secret at once.
     fn accept_guests(&mut self) -> Result<()> {
-        let Self { listener, client, guests, .. } = self;
-        let ran_out = accept_all(listener, MOST_AT_DOOR, |stream, from| {
-            if from.ip() == *client && stream.set_nonblocking(true).is_ok() {
-                guests.push(Guest { stream, since: Instant::now(), shown: Secret::default(), came: 0 });
+        for _ in 0..MOST_AT_DOOR {
+            match self.listener.accept() {
+                Ok((stream, from)) => {
+                    if self.admission.allows_address(from) && stream.set_nonblocking(true).is_ok() {
+                        let shown = Secret::default();
+                        self.guests.push(Guest { stream, since: Instant::now(), shown, came: 0 });
+                    }
+                }
+                Err(error) => match error.raw_os_error() {
+                    Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => {
+                        // Frees a descriptor for the next stream.
+                        self.guests.drain(..self.guests.len().min(1));
+                        std::thread::sleep(PAUSE);
+                        break;
+                    }
+                    Some(libc::EBADF | libc::EINVAL | libc::ENOTSOCK) => return Err(error),
+                    // None is left, or the next one was closed meanwhile.
+                    _ => break,
+                },
             }
-        })?;
-        let surplus = guests.len().saturating_sub(MOST_AT_DOOR);
-        guests.drain(..surplus);
-        if ran_out {
-            // Frees a descriptor for the next stream.
-            guests.drain(..guests.len().min(1));
-            std::thread::sleep(PAUSE);
         }
+        let surplus = self.guests.len().saturating_sub(MOST_AT_DOOR);
+        self.guests.drain(..surplus);
         Ok(())
     }
 }
@@ -87,10 +115,6 @@ impl Guest {
     }
 }
 
-/// How long a listener waits after descriptors or memory ran out: a connection that is left in its queue would else
-/// wake it again at once.
-pub(super) const PAUSE: Duration = Duration::from_millis(10);
-
 /// Waits until one of `sockets` is readable or `patience` has passed. Returns for each whether it is readable.
 pub(super) fn wait_until_readable<'a>(
     sockets: impl Iterator<Item = BorrowedFd<'a>>,
@@ -98,7 +122,7 @@ pub(super) fn wait_until_readable<'a>(
 ) -> Vec<bool> {
     let mut polled: Vec<_> = sockets.map(|socket| PollFd::new(socket, PollFlags::POLLIN)).collect();
     let timeout = PollTimeout::try_from(patience).unwrap_or(PollTimeout::ZERO);
-    // The caller looks for a signal that interrupted it.
+    // A wait that fails or is interrupted is repeated by the caller.
     let _ = poll(&mut polled, timeout);
     polled.iter().map(|one| one.any().unwrap_or(false)).collect()
 }
@@ -106,29 +130,4 @@ pub(super) fn wait_until_readable<'a>(
 /// Whether a failed read or write may be tried again.
 pub(super) fn is_retryable(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
-}
-
-/// Accepts the connections that wait, at most `most`; whether descriptors or memory ran out.
-///
-/// # Errors
-/// The socket no longer listens.
-pub(super) fn accept_all(
-    listener: &TcpListener,
-    most: usize,
-    mut take: impl FnMut(TcpStream, SocketAddr),
-) -> std::io::Result<bool> {
-    for _ in 0..most {
-        match listener.accept() {
-            Ok((stream, from)) => take(stream, from),
-            Err(error) => {
-                return match error.raw_os_error() {
-                    Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => Ok(true),
-                    Some(libc::EBADF | libc::EINVAL | libc::ENOTSOCK) => Err(error),
-                    // None is left, or the next one was closed meanwhile.
-                    _ => Ok(false),
-                };
-            }
-        }
-    }
-    Ok(false)
 }

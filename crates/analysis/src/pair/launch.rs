@@ -8,6 +8,7 @@ use crate::platform::{inert, signal};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::cell::RefCell;
 use std::fs::File;
@@ -20,7 +21,7 @@ use std::process::{Child, Command, Stdio};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use syscost_engine::json_line::{Lines, NoMessage, send};
-use syscost_engine::pair::{Request, VARIABLE};
+use syscost_engine::pair::VARIABLE;
 
 /// Time that a side has to remove its scratch files after its input was closed.
 const GRACE: Duration = Duration::from_millis(500);
@@ -226,7 +227,7 @@ impl Connection {
     }
 
     /// Sends a request, without waiting for the response. False if the other end is closed.
-    pub fn send_request(&mut self, request: &Request) -> bool {
+    pub fn send_request(&mut self, request: &impl Serialize) -> bool {
         self.requests.as_ref().is_some_and(|requests| send(requests, request).is_ok())
     }
 

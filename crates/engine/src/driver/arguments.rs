@@ -362,5 +362,6 @@ Environment:
   SYSCOST_CPU          the CPU to measure on: a number, or a class of a hybrid processor [the fastest class]
   SYSCOST_DIR          where the files of the file cases are made [temporary directory; a disk if that is memory]
   SYSCOST_PREDICTIONS  a TOML file of your own predictions
-  SYSCOST_PEER         HOST:PORT or [ADDRESS]:PORT of a `syscost peer`, for the cases whose other end it is
+  SYSCOST_PEER         the machine at the other end of network cases, where `syscost peer` is started by ssh
+  SYSCOST_PEER_COMMAND what starts `syscost peer` there instead of ssh
   SYSCOST_CLOCK        monotonic-raw: the kernel's clock instead of the processor's counter";

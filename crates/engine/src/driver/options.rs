@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const SCALE_VARIABLE: &str = "SYSCOST_SCALE";
 pub(super) const DIRECTORY_VARIABLE: &str = "SYSCOST_DIR";
 pub(super) const PEER_VARIABLE: &str = "SYSCOST_PEER";
-pub(super) const PEER_TOKEN_VARIABLE: &str = "SYSCOST_PEER_TOKEN_FILE";
+pub(super) const PEER_COMMAND_VARIABLE: &str = "SYSCOST_PEER_COMMAND";
 pub(super) const CASE_TIME_VARIABLE: &str = "SYSCOST_CASE_TIME";
 /// Silence after which a case counts as hung: ten times the longest case at full scale.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -36,10 +36,10 @@ pub struct Options {
     pub directory: Option<PathBuf>,
     /// Where Criterion's files go; `None` for [`criterion_home`](super::criterion_home).
     pub home: Option<PathBuf>,
-    /// `SYSCOST_PEER`: `HOST:PORT` of the `syscost peer` that serves the remote cases.
+    /// `SYSCOST_PEER`: the machine at the other end of network cases.
     pub peer: Option<String>,
-    /// `SYSCOST_PEER_TOKEN_FILE`: the file with the peer's token.
-    pub peer_token_file: Option<PathBuf>,
+    /// `SYSCOST_PEER_COMMAND`: what starts `syscost peer` there; `None` for ssh.
+    pub peer_command: Option<String>,
     /// `SYSCOST_TIME`: the limit of the run, seconds, after which no case begins; `None` for no limit.
     pub seconds: Option<f64>,
     /// `SYSCOST_CASE_TIME`: seconds after which a case that has not ended is killed; `None` for five minutes.
@@ -89,7 +89,7 @@ impl Options {
             directory: given(DIRECTORY_VARIABLE).map(PathBuf::from),
             home: None,
             peer: variable(PEER_VARIABLE)?,
-            peer_token_file: given(PEER_TOKEN_VARIABLE).map(PathBuf::from),
+            peer_command: variable(PEER_COMMAND_VARIABLE)?,
             seconds: seconds("SYSCOST_TIME")?,
             case_seconds: seconds(CASE_TIME_VARIABLE)?,
             operations: None,

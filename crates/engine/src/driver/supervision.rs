@@ -3,7 +3,7 @@
 use super::arguments::{Arguments, Mode};
 use super::copies::CopyStart;
 use super::options::{
-    CASE_TIME_VARIABLE, DIRECTORY_VARIABLE, Options, PEER_TOKEN_VARIABLE, PEER_VARIABLE, TimeLimit,
+    CASE_TIME_VARIABLE, DIRECTORY_VARIABLE, Options, PEER_COMMAND_VARIABLE, PEER_VARIABLE, TimeLimit,
 };
 use super::process_task::{
     ANEW_VARIABLE, Assignment, CaseExecution, Message, TASK_VARIABLE, Task, open_pipe, write_inheritable,
@@ -127,7 +127,7 @@ impl Supervisor<'_> {
             )
             .envs(options.directory.iter().map(|directory| (DIRECTORY_VARIABLE, directory)))
             .envs(options.peer.iter().map(|peer| (PEER_VARIABLE, peer)))
-            .envs(options.peer_token_file.iter().map(|file| (PEER_TOKEN_VARIABLE, file)));
+            .envs(options.peer_command.iter().map(|words| (PEER_COMMAND_VARIABLE, words)));
         let inherited =
             [pipe.as_fd(), assignment.as_fd()].into_iter().chain(copy.map(|copy| copy.table.as_fd()));
         inheritance::close_other_descriptors(&mut command, &inherited.collect::<Vec<_>>());

@@ -79,7 +79,7 @@ pub struct Wire {
     /// The rate to which a queue is known to limit both ends, as `tc` writes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<String>,
-    /// The address at which the far end says that it was reached.
+    /// The address at which the far end says that it was reached; its port means nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reached: Option<SocketAddr>,
 }
@@ -110,7 +110,7 @@ impl Wire {
     /// it.
     pub fn describe_route(&self) -> Option<String> {
         let by = if self.is_ipv6() { "IPv6" } else { "IPv4" };
-        self.reached.map(|reached| format!("over {by}: the peer says that it was reached at {reached}"))
+        self.reached.map(|reached| format!("over {by}: the peer says that it was reached at {}", reached.ip()))
     }
 }
 
