@@ -89,8 +89,6 @@ const fn by_block_curve(prefix: &'static str, title: &'static str) -> Curve {
 
 const MIB: u64 = 1 << 20;
 
-/// Those that only full scale measures: between the first and the last of the figure.
-const BETWEEN: [&str; 3] = ["256KiB", "512KiB", "1MiB"];
 /// Lengths of a block.
 const BLOCKS: [(&str, usize); 4] = [("512B", 512), ("4KiB", 4 << 10), ("64KiB", 64 << 10), ("1MiB", 1 << 20)];
 /// Reads in flight.
@@ -141,8 +139,7 @@ fn file_length_case((pattern, name, words): (Pattern, &str, &str), length: &str,
         format!("4 KiB past the page cache, {words} from {length}"),
         blocks::reads_set_up(open, pattern, BLOCK, Source::Device),
     );
-    let case = read(case, BLOCK);
-    if BETWEEN.contains(&length) { case.need(FULL_SCALE) } else { case }
+    read(case, BLOCK)
 }
 
 fn block_length_case((pattern, name, words): (Pattern, &str, &str), length: &str, block: usize) -> Case {

@@ -4,8 +4,8 @@
 //! byte read from `/dev/zero`, one written to `/dev/null` and one sent through a pipe, and yielding while no other task
 //! is ready. The time is read both through the vDSO and by a real entry. Cases named `…/cold` time single calls, each
 //! after the caches were displaced. `getppid/once` times the only call of a fresh process: a forked child makes it,
-//! between two readings of the clock, and exits. At full scale also calls on sockets (`setsockopt`, `getsockname`,
-//! `getpeername`), `chdir`, `isatty`, extended attributes, descriptors of processes (`pidfd`), and by default too
+//! between two readings of the clock, and exits. `open` times each open by itself and closes behind it. At full scale
+//! also calls on sockets (`setsockopt`, `getsockname`, `getpeername`), `chdir`, `isatty`, extended attributes, descriptors of processes (`pidfd`), and by default too
 //! `epoll-ctl` (registered and removed: two calls) and `uring-nop`, an operation of io_uring that does nothing.
 //!
 //! # What is not
@@ -22,7 +22,7 @@
 //! # What fools it
 //! C libraries have cached `getpid` (glibc before 2.25): then the kernel is entered once and the rest are loads. `open`
 //! depends on the file system and on the depth of the path. `sched_yield` switches if another task shares the CPU.
-//! Mitigations change the entry itself; the record's fingerprint lists them. A cold call includes the cost of one clock
+//! Mitigations change the entry itself; the record's fingerprint lists them. A cold call and `open` include the cost of one clock
 //! bracket (see `clock_read/bracket/own`). A loop of yours may lie where the kernel is slower by a third (`syscost help
 //! limits`); ours begins a cache line. Displacement covers 64 MiB (4 MiB at smoke scale, which leaves much of the
 //! cache warm), so on a machine with a larger last-level cache the data may still be there.
@@ -133,6 +133,9 @@ fn file_cases() -> Vec<Case> {
         open_close_case()
             .claim(Claim::Enters(vec![syscall::OPEN, ("close", libc::SYS_close)]))
             .predict(200.0, 3000.0, "the walk, a file structure allocated and freed"),
+        open_case()
+            .claim(Claim::Enters(vec![syscall::OPEN, ("close", libc::SYS_close)]))
+            .predict(100.0, 2000.0, "the walk, and a file structure allocated"),
     ]
 }
 
@@ -165,6 +168,22 @@ fn open_close_case() -> Case {
     });
     kernel_call::call_case("open-close", "open and close of a scratch file", turns)
         .control_set_up(no_call_control())
+}
+
+/// Each descriptor is closed behind the second reading of the clock.
+fn open_case() -> Case {
+    let single = set_up(|place| {
+        let path = scratch_path(place)?;
+        Ok(move |n: u64, clock: &Clock| {
+            let close = |_: &mut (), opened| {
+                check_granted("open", opened)?;
+                let closed = nix::unistd::close(opened as i32);
+                closed.map(|()| Counts::Yes).map_err(|errno| Error::from_errno("close", errno))
+            };
+            clock.time_each(n, &mut (), |()| Ok(()), |()| syscall::open(&path), close)
+        })
+    });
+    Case::new("open", "open of a scratch file, without its close", single).one_by_one()
 }
 
 /// A case that does not enter the kernel. The closure is copied into the loop, so that no call stands between.

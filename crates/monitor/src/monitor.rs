@@ -1,6 +1,7 @@
 //! `syscost monitor`: shows the machine live on a terminal, as JSON lines, or by HTTP to Prometheus, with the last events of a
 //! log.
 
+mod machine_overlap;
 mod ordered_events;
 mod screen;
 mod several;
@@ -64,6 +65,10 @@ pub(super) struct Args {
     /// Also serve the end of this log of events, at /events; its lines are those of `syscost_technique::logical_time`
     #[arg(long, value_name = "FILE", requires = "listen")]
     event_log: Option<PathBuf>,
+    /// Measure for which share of the time a CPU and at least K disks are busy at once, by 1024 samples at random times in 5
+    /// seconds or `--for`
+    #[arg(long, value_name = "K", conflicts_with_all = ["listen", "hosts", "count", "interval"])]
+    overlap: Option<u32>,
     /// Let others than this machine read the counters
     #[arg(long, requires = "listen")]
     public: bool,
@@ -78,6 +83,10 @@ fn parse_interval(text: &str) -> std::result::Result<f64, String> {
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     signal::watch_signals()?;
+    if let Some(k) = args.overlap {
+        machine_overlap::measure_overlap(k, args)?;
+        return Ok(Exit::Success.or_signal(signal::pending()).into());
+    }
     let wanted = match args.listen {
         Some(at) => {
             serve_counters(at, args.public, args.seconds, args.event_log.as_deref())?;
@@ -225,6 +234,7 @@ mod tests {
         assert!(parsed("--events").is_err() && parsed("--event-log log").is_err());
         assert!(parsed("--hosts list --events --detail cpu").is_err());
         assert!(parsed("--detail cpu").is_err() && parsed("--hosts list --detail disk").is_err());
+        assert!(parsed("--overlap 1 --for 2").is_ok() && parsed("--overlap 1 --count 2").is_err());
         assert_eq!(parsed("--hosts list --detail cpu").expect("a list").detail, HostDetail::Cpu);
         assert!(parsed("--listen [::1]:9100 --public").is_ok());
     }

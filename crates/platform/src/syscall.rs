@@ -58,7 +58,7 @@ impl Default for Status {
 mod named {
     /// Name and number of the call of [`super::RawCall::stat`].
     pub const STAT: (&str, i64) = ("stat", libc::SYS_stat);
-    /// Name and number of the call that opens in [`super::repeat_open_close`].
+    /// Name and number of the call of [`super::open`].
     pub const OPEN: (&str, i64) = ("open", libc::SYS_open);
     /// Name and number of the call that asks a list of descriptors.
     pub const POLL: (&str, i64) = ("poll", libc::SYS_poll);
@@ -71,7 +71,7 @@ mod named {
 mod named {
     /// Name and number of the call of [`super::RawCall::stat`].
     pub const STAT: (&str, i64) = ("newfstatat", libc::SYS_newfstatat);
-    /// Name and number of the call that opens in [`super::repeat_open_close`].
+    /// Name and number of the call of [`super::open`].
     pub const OPEN: (&str, i64) = ("openat", libc::SYS_openat);
     /// Name and number of the call that asks a list of descriptors.
     pub const POLL: (&str, i64) = ("ppoll", libc::SYS_ppoll);
@@ -188,16 +188,30 @@ pub fn repeat_write_read(write: i32, read: i32, byte: &mut u8, n: u64) -> [i64; 
     unsafe { arch::repeat_two_syscalls(calls, [&raw mut *byte as usize, 1], n) }
 }
 
+/// The arguments that open a path for reading, of [`OPEN`].
+#[inline(always)]
+fn open_arguments(path: &CStr) -> [usize; 4] {
+    const FLAGS: usize = (libc::O_RDONLY | libc::O_CLOEXEC) as usize;
+    let path = path.as_ptr() as usize;
+    #[cfg(target_arch = "x86_64")]
+    return [path, FLAGS, 0, 0];
+    #[cfg(not(target_arch = "x86_64"))]
+    [libc::AT_FDCWD as usize, path, FLAGS, 0]
+}
+
+/// open(2) of a path for reading: the descriptor, which the caller closes.
+#[inline(always)]
+pub fn open(path: &CStr) -> i64 {
+    let [a, b, c, d] = open_arguments(path);
+    // SAFETY: QUIET: the path ends in a zero byte.
+    unsafe { syscall4(OPEN.1, a, b, c, d) }
+}
+
 /// open(2) of a path for reading and close(2), `n` times. Returns the lowest answer of `open`
 /// if it was refused, else that of `close`.
 #[inline(always)]
 pub fn repeat_open_close(path: &CStr, n: u64) -> i64 {
-    const FLAGS: usize = (libc::O_RDONLY | libc::O_CLOEXEC) as usize;
-    let path = path.as_ptr() as usize;
-    #[cfg(target_arch = "x86_64")]
-    let arguments = [path, FLAGS, 0, 0];
-    #[cfg(not(target_arch = "x86_64"))]
-    let arguments = [libc::AT_FDCWD as usize, path, FLAGS, 0];
+    let arguments = open_arguments(path);
     // SAFETY: OWN-DESCRIPTOR; the path ends in a zero byte. What was not opened cannot be closed: a negative number is no
     // descriptor.
     let [opened, closed] = unsafe { arch::repeat_syscall_on_answer(OPEN.1, arguments, libc::SYS_close, n) };

@@ -5,18 +5,25 @@
 //!
 //! A program on one CPU sends each event to another, through a slot with one flag, a slot with two, and a ring: which
 //! share is captured, and what does it cost the program? And it keeps its state in two sets of registers, which the other
-//! CPU samples: how near is the fraction of time in a state to that which the program traces?
+//! CPU samples: how near is the fraction of time in a state to that which the program traces? Another process counts for its own
+//! purposes, and a monitor copies its counters from its memory, which it does not notice: slide 63, DMA.
 #![allow(clippy::print_stdout, reason = "an example talks")]
 
 use std::hint::black_box;
+use std::io::{BufRead, BufReader, Lines, stdin};
+use std::process::{ChildStdout, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use syscost::clock::Clock;
 use syscost_technique::Interval;
+use syscost_technique::by_turns::ByTurns;
+use syscost_technique::foreign_memory::ForeignMemory;
 use syscost_technique::hybrid::{Interface, Observer, OneWay, Ring, TwoWay, encode_event};
 use syscost_technique::known::Known;
 use syscost_technique::sampled_hybrid::{InterfaceRegisters, SampledObserver};
 use syscost_technique::state_measure::FractionOfTime;
+use syscost_technique::{Error, Result};
 
 /// Events of a run.
 const EVENTS: u64 = 100_000;
@@ -27,7 +34,12 @@ const SLOW: u64 = 400;
 /// The mean time between two samples.
 const PERIOD: Duration = Duration::from_micros(100);
 
-fn main() -> syscost_technique::Result<()> {
+fn main() -> Result<()> {
+    let measured = std::env::args().skip_while(|argument| argument != "--measured").nth(1);
+    if let Some(events) = measured.and_then(|events| events.parse().ok()) {
+        run_measured(events);
+        return Ok(());
+    }
     let cpus = core_affinity::get_core_ids().unwrap_or_default();
     let [.., other, here] = cpus[..] else {
         println!("skipped: one CPU, and a hybrid monitor is a machine of its own");
@@ -53,6 +65,7 @@ fn main() -> syscost_technique::Result<()> {
     let slow = row::<TwoWay>(&clock, (other.id, events), bare, "two flags")?;
     let ring = row::<Ring>(&clock, (other.id, events), bare, "ring of 4096")?;
     print_cost_of_registers(&clock, (other.id, events), bare)?;
+    let counted = copy_memory(other, slow.0 / bare)?;
     println!("\n{}", sampled(other.id, if quick { 1_000 } else { 20_000 })?);
     println!(
         "\nslide 69: two-way synchronisation causes monitor artifact, so avoid it; ours: it adds {:.0} ns to an event and \
@@ -65,7 +78,10 @@ fn main() -> syscost_technique::Result<()> {
         100.0 * ring.1
     );
     let sent = (events * RUNS as u64) as f64;
-    for (name, captured) in [("two flags", slow.1 * sent), ("a ring", ring.1 * sent)] {
+    let copied = ("copies of memory", (EVENTS * RUNS as u64) as f64, counted);
+    for (name, sent, captured) in
+        [("two flags", sent, slow.1 * sent), ("a ring", sent, ring.1 * sent), copied]
+    {
         let what = format!("events captured through {name}");
         println!(
             "{}",
@@ -80,11 +96,7 @@ fn main() -> syscost_technique::Result<()> {
 }
 
 /// Nanoseconds for each state that is put into registers which the other CPU samples meanwhile.
-fn print_cost_of_registers(
-    clock: &Clock,
-    (other, events): (usize, u64),
-    bare: f64,
-) -> syscost_technique::Result<()> {
+fn print_cost_of_registers(clock: &Clock, (other, events): (usize, u64), bare: f64) -> Result<()> {
     let registers = Arc::new(InterfaceRegisters::<1>::new()?);
     let _observer = SampledObserver::start(other, Arc::clone(&registers), PERIOD, 11)?;
     let ns = each(clock, events, |number| {
@@ -101,9 +113,93 @@ fn print_cost_of_registers(
     Ok(())
 }
 
+/// Counters that a process keeps for its own purposes.
+static COUNTERS: [AtomicU64; 4096] = [const { AtomicU64::new(0) }; 4096];
+
+/// The measured process: it does its work, counts, and prints what it found. It knows of no monitor; its address would be in its
+/// symbol table or in a file.
+fn run_measured(events: u64) {
+    println!("{}", COUNTERS.as_ptr() as usize);
+    let ns = each(&Clock::start_up(), events, |number| {
+        let counter = &COUNTERS[number as usize % COUNTERS.len()];
+        counter.store(counter.load(Relaxed) + 1, Relaxed);
+        true
+    });
+    println!("{ns}");
+    // It lives, and its memory with it, until its starter closes its input.
+    let _ = stdin().read_line(&mut String::new());
+}
+
+/// Pairs of measured processes, one of which is read.
+const PAIRS: usize = 5;
+
+/// Measures a process with and without a monitor that copies its counters from its memory. The events that the copies show at
+/// the end; its artifact must be less than
+/// that of two flags, or than half of the program's own time.
+fn copy_memory(other: core_affinity::CoreId, two_flags: f64) -> Result<f64> {
+    let mut counted = 0;
+    let ns = ByTurns::measure(PAIRS, |is_read| {
+        let found = run_process(other, is_read)?;
+        counted = found.1;
+        Ok(found.0)
+    })?;
+    let median = |values: &[f64]| syscost_statistic::median(values);
+    println!(
+        "{:<22} {:<14} {:>12.1} {:>11.2}× {:>8.1} %",
+        "memory of a process",
+        "copies",
+        median(&ns.with),
+        ns.ratio(),
+        100.0 * counted as f64 / (EVENTS * RUNS as u64) as f64
+    );
+    println!(
+        "{}",
+        ns.check_ratio("ns an event without and with copies of the memory", ..two_flags.max(1.5))?
+    );
+    Ok(counted as f64)
+}
+
+/// Starts a measured process on this CPU, which a monitor on another reads meanwhile: its ns an event, and the sum of its
+/// counters in the last copy.
+fn run_process(other: core_affinity::CoreId, is_read: bool) -> Result<(f64, u64)> {
+    let failed = |cause| Error::Kernel { call: "starting the measured process".into(), cause };
+    let mut program = Command::new(std::env::current_exe().map_err(failed)?);
+    program.args(["--measured", &EVENTS.to_string()]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut process = program.spawn().map_err(failed)?;
+    let mut lines = BufReader::new(process.stdout.take().expect("it is piped")).lines();
+    let memory = ForeignMemory::new(process.id() as i32, next_number(&mut lines)? as usize, COUNTERS.len());
+    let ended = AtomicBool::new(false);
+    let copy_all = || {
+        core_affinity::set_for_current(other);
+        let mut copies = 0;
+        while !ended.load(Relaxed) {
+            memory.read()?;
+            copies += 1;
+            std::thread::sleep(PERIOD);
+        }
+        if copies == 0 { Err(Error::Disturbed("the monitor got no CPU".into())) } else { Ok(()) }
+    };
+    let ns = std::thread::scope(|scope| {
+        let monitor = is_read.then(|| scope.spawn(copy_all));
+        let ns = next_number(&mut lines);
+        ended.store(true, Relaxed);
+        monitor.map_or(Ok(()), |monitor| monitor.join().expect("it does not panic"))?;
+        ns
+    })?;
+    let sum = memory.read()?.iter().sum();
+    drop(process.stdin.take());
+    process.wait().map_err(failed)?;
+    Ok((ns, sum))
+}
+
+fn next_number(lines: &mut Lines<BufReader<ChildStdout>>) -> Result<f64> {
+    let line = lines.next().and_then(std::result::Result::ok).and_then(|line| line.parse().ok());
+    line.ok_or_else(|| Error::Disproved("the measured process ended early".into()))
+}
+
 /// A program that is in state 1 every third turn, until its registers were sampled so often: the sentence that the traced
 /// fraction of time lies within twice the interval, which it leaves once in ten thousand times.
-fn sampled(other: usize, samples: u64) -> syscost_technique::Result<String> {
+fn sampled(other: usize, samples: u64) -> Result<String> {
     let registers = Arc::new(InterfaceRegisters::<1>::new()?);
     let mut observer = SampledObserver::start(other, Arc::clone(&registers), PERIOD, 11)?;
     let (begun, mut truth) = (Instant::now(), FractionOfTime::new(Duration::ZERO));
@@ -156,7 +252,7 @@ fn row<I: Interface>(
     (other, events): (usize, u64),
     bare: f64,
     name: &str,
-) -> syscost_technique::Result<(f64, f64)> {
+) -> Result<(f64, f64)> {
     let mut answers = Vec::new();
     for (monitor, turns) in [("fast", 0), ("slow", SLOW)] {
         let mut observer = Observer::<I>::start(other, turns)?;

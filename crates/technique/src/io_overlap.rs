@@ -94,13 +94,18 @@ impl Monitor {
         let refused = |cause| Error::Kernel { call: "pthread_create of a monitor".into(), cause };
         std::thread::scope(|scope| {
             let monitor = std::thread::Builder::new().name("monitor".into());
-            let monitor =
-                monitor.spawn_scoped(scope, || self.sample_overlap::<N>(k, signals)).map_err(refused)?;
-            monitor.join().map_err(|_| Error::Died("the monitor panicked".into()))
+            let sample = || self.sample_signal::<N>(|| Ok(signals.is_overlapping(k)));
+            let monitor = monitor.spawn_scoped(scope, sample).map_err(refused)?;
+            monitor.join().map_err(|_| Error::Died("the monitor panicked".into()))?
         })
     }
 
-    fn sample_overlap<const N: u32>(&self, k: u32, signals: &Signals) -> Overlap {
+    /// Takes 2ᴺ samples of any signal in the calling thread, which sleeps between them. `is_on` reads the signal: that of a
+    /// running machine, for example, by `syscost monitor --overlap K`.
+    ///
+    /// # Errors
+    /// The first error of `is_on`.
+    pub fn sample_signal<const N: u32>(&self, mut is_on: impl FnMut() -> Result<bool>) -> Result<Overlap> {
         let class = RealTime::enter(1);
         let (mut gap, mut counter) = (exponential_gaps(self.period, self.seed), PulseCounter::<N>::default());
         let mut samples = Vec::with_capacity(PulseCounter::<N>::INTERVAL as usize);
@@ -112,13 +117,13 @@ impl Monitor {
             // waited for a CPU would all be taken at once, as one sample that counts several times.
             Nanosleep.sleep_until(Duration::from_nanos(last + gap()));
             let before = now();
-            let on = signals.is_overlapping(k);
+            let on = is_on()?;
             last = now();
             samples.push(Sample { between: (before, last), on });
             if let Some(fraction) = counter.count_pulse(on) {
                 let series: Vec<bool> = samples.iter().map(|sample| sample.on).collect();
                 let fraction = Interval { estimate: fraction.value(), ..proportion_of_series(&series) };
-                return Overlap { fraction, window: (begun, last), real_time: class.is_ok(), samples };
+                return Ok(Overlap { fraction, window: (begun, last), real_time: class.is_ok(), samples });
             }
         }
     }

@@ -12,7 +12,8 @@
 //! | [`pulse`] | at each of 2^N clock pulses | C, without a division | likewise |
 //! | [`hybrid`] | from another CPU | A and C of events sent there | loses events, or delays the sender |
 //! | [`sampled_hybrid`] | from another CPU, at random times | C, with an interval, without any wait | misses short states |
-//! | [`steering`] | at random times, and changes what it collects on request | A, B or C | misses short states |
+//! | [`foreign_memory`] | from another process, which copies memory of the program | what the program counts itself | words of different moments |
+//! | [`steering`] | at random times, and changes what it collects on request, in several processes at once | A, B or C | misses short states |
 //! | [`probe_point`] | at places that are patched while the program runs | A and B | a call a pass, also without a probe |
 //! | [`instruction_frequency`] | after each instruction | the count of each instruction | ten thousand times slower |
 //!
@@ -41,6 +42,7 @@ pub mod control;
 pub mod estimate;
 pub mod event_register;
 pub mod extent;
+pub mod foreign_memory;
 pub mod hybrid;
 pub mod index;
 pub mod instruction_frequency;

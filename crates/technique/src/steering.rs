@@ -26,12 +26,20 @@
 //! # }
 //! ```
 //!
+//! A [`Manager`] steers the monitors of several processes: a request takes effect at one logical time in all of them, or in
+//! none ([`SteeredMonitor::follow`]). The logical time of a monitor advances with each sample and with each change.
+//!
 //! Source: Kraemer, slides 13 (how easily the collected information is changed), 41 (steering requests) and 102 (level of
 //! detail).
+
+mod steered_group;
+
+pub use steered_group::{Manager, Steered};
 
 use crate::event_register::{Condition, Edge, EventRegister};
 use crate::io_overlap::exponential_gaps;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use syscost_platform::error::{Error, Result};
@@ -86,6 +94,8 @@ pub struct Observation<const N: usize> {
 pub struct Stretch<const N: usize> {
     /// The setting.
     pub settings: Settings,
+    /// The logical time at which the setting took effect. Its samples have later ones.
+    pub since: u64,
     /// Samples.
     pub samples: u64,
     /// Samples that found the system in the state of the event.
@@ -95,8 +105,8 @@ pub struct Stretch<const N: usize> {
 }
 
 impl<const N: usize> Stretch<N> {
-    fn new(settings: Settings) -> Self {
-        Self { settings, samples: 0, in_state: 0, kept: Vec::new() }
+    fn new(settings: Settings, since: u64) -> Self {
+        Self { settings, since, samples: 0, in_state: 0, kept: Vec::new() }
     }
 
     /// The fraction of time in the state, with its binomial interval of 95 %.
@@ -105,13 +115,12 @@ impl<const N: usize> Stretch<N> {
     }
 }
 
-/// A request, and where its answer goes.
-type Asked<const N: usize> = (Request, Sender<Result<Stretch<N>>>);
-
 /// A monitor of N variables on a thread of its own.
 pub struct SteeredMonitor<const N: usize> {
-    requests: Sender<Asked<N>>,
-    thread: JoinHandle<Stretch<N>>,
+    collector: Arc<Mutex<Collector<N>>>,
+    /// Wakes the thread after a change. It ends when this is closed.
+    changes: Sender<()>,
+    thread: JoinHandle<()>,
 }
 
 impl<const N: usize> SteeredMonitor<N> {
@@ -125,23 +134,25 @@ impl<const N: usize> SteeredMonitor<N> {
         seed: u64,
         look: impl FnMut() -> [u64; N] + Send + 'static,
     ) -> Result<Self> {
-        let collector = Collector::new(*variables, settings)?;
-        let (requests, asked) = channel();
-        let thread = std::thread::Builder::new().spawn(move || collect(collector, &asked, seed, look));
+        let collector = Arc::new(Mutex::new(Collector::new(*variables, settings)?));
+        let (changes, changed) = channel();
+        let its = Arc::clone(&collector);
+        let thread = std::thread::Builder::new().spawn(move || collect(&its, &changed, seed, look));
         let refused = |cause| Error::Kernel { call: "starting a thread for the monitor".into(), cause };
-        Ok(Self { requests, thread: thread.map_err(refused)? })
+        Ok(Self { collector, changes, thread: thread.map_err(refused)? })
     }
 
-    /// Asks for a change, waits until it has taken effect, and returns what was collected before it.
+    /// Makes a change, and returns what was collected before it.
     ///
     /// # Errors
     /// [`Error::Usage`] if the period is 0, or the event is of a variable that there is not;
     /// [`Error::Disproved`] if the monitor has ended, since its `look` panicked.
     pub fn request(&self, request: Request) -> Result<Stretch<N>> {
-        let (answer, answered) = channel();
-        // If the monitor has ended, no answer comes.
-        let _ = self.requests.send((request, answer));
-        answered.recv().map_err(|_| ended_early())?
+        let mut collector = self.lock()?;
+        let time = collector.time + 1;
+        let ended = collector.apply(&request, time)?;
+        self.changes.send(()).map_err(|_| ended_early())?;
+        Ok(ended)
     }
 
     /// Ends the monitor, and returns what was collected since the last change.
@@ -149,8 +160,14 @@ impl<const N: usize> SteeredMonitor<N> {
     /// # Errors
     /// [`Error::Disproved`] if it has ended before.
     pub fn end(self) -> Result<Stretch<N>> {
-        drop(self.requests);
-        self.thread.join().map_err(|_| ended_early())
+        drop(self.changes);
+        self.thread.join().map_err(|_| ended_early())?;
+        Ok(self.collector.lock().map_err(|_| ended_early())?.next_stretch())
+    }
+
+    /// While this is held, no sample is taken.
+    fn lock(&self) -> Result<MutexGuard<'_, Collector<N>>> {
+        self.collector.lock().map_err(|_| ended_early())
     }
 }
 
@@ -158,28 +175,31 @@ fn ended_early() -> Error {
     Error::Disproved("the monitor has ended: the function that looks at the state panicked".into())
 }
 
-/// Samples until the requests are closed.
+/// Samples until the changes are closed.
 fn collect<const N: usize>(
-    mut collector: Collector<N>,
-    requests: &Receiver<Asked<N>>,
+    collector: &Mutex<Collector<N>>,
+    changes: &Receiver<()>,
     seed: u64,
     mut look: impl FnMut() -> [u64; N],
-) -> Stretch<N> {
+) {
     let begun = Instant::now();
-    let mut period = collector.stretch.settings.period;
-    let mut gap = exponential_gaps(period, seed);
-    loop {
-        // The gaps have no memory: one that a request interrupts may be drawn again.
-        match requests.recv_timeout(Duration::from_nanos(gap())) {
-            Ok((request, answer)) => {
-                let _ = answer.send(collector.apply(request));
-                if period != collector.stretch.settings.period {
-                    period = collector.stretch.settings.period;
-                    gap = exponential_gaps(period, seed);
-                }
+    let (mut period, mut gap) = (Duration::ZERO, exponential_gaps(Duration::ZERO, seed));
+    // If `look` panics, the lock is poisoned, and every request fails.
+    while let Ok(held) = collector.lock() {
+        if period != held.stretch.settings.period {
+            period = held.stretch.settings.period;
+            gap = exponential_gaps(period, seed);
+        }
+        drop(held);
+        // The gaps have no memory: one that a change interrupts may be drawn again.
+        match changes.recv_timeout(Duration::from_nanos(gap())) {
+            Ok(()) => {}
+            Err(RecvTimeoutError::Timeout) => {
+                let Ok(mut held) = collector.lock() else { return };
+                let state = look();
+                held.observe(begun.elapsed(), state);
             }
-            Err(RecvTimeoutError::Timeout) => collector.observe(begun.elapsed(), look()),
-            Err(RecvTimeoutError::Disconnected) => return collector.stretch,
+            Err(RecvTimeoutError::Disconnected) => return,
         }
     }
 }
@@ -189,6 +209,10 @@ struct Collector<const N: usize> {
     variables: [&'static str; N],
     register: EventRegister,
     is_inside: bool,
+    /// The logical time of the last sample or change.
+    time: u64,
+    /// The logical time that the last change was made for; 0 without one.
+    changed: u64,
     stretch: Stretch<N>,
 }
 
@@ -196,28 +220,49 @@ impl<const N: usize> Collector<N> {
     fn new(variables: [&'static str; N], settings: Settings) -> Result<Self> {
         check_period(settings.period)?;
         let register = EventRegister::new(&variables, settings.event.clone(), Duration::ZERO)?;
-        Ok(Self { variables, register, is_inside: false, stretch: Stretch::new(settings) })
+        let stretch = Stretch::new(settings, 0);
+        Ok(Self { variables, register, is_inside: false, time: 0, changed: 0, stretch })
     }
 
-    /// Changes the settings, and returns the stretch that ends by it.
-    fn apply(&mut self, request: Request) -> Result<Stretch<N>> {
-        let mut settings = self.stretch.settings.clone();
+    /// Checks a request, and changes nothing.
+    fn check(&self, request: &Request) -> Result<()> {
         match request {
-            Request::Period(period) => {
-                check_period(period)?;
-                settings.period = period;
-            }
-            Request::Detail(detail) => settings.detail = detail,
+            Request::Period(period) => check_period(*period),
+            Request::Detail(_) => Ok(()),
+            Request::Event(event) => self.register_of(event).map(drop),
+        }
+    }
+
+    fn register_of(&self, event: &Condition) -> Result<EventRegister> {
+        EventRegister::new(&self.variables, event.clone(), Duration::ZERO)
+    }
+
+    /// Changes the settings at a logical time, or at the next one if that has passed, and returns the stretch that ends by it.
+    fn apply(&mut self, request: &Request, time: u64) -> Result<Stretch<N>> {
+        self.check(request)?;
+        (self.time, self.changed) = (time.max(self.time + 1), time);
+        let ended = self.next_stretch();
+        let settings = &mut self.stretch.settings;
+        match request {
+            Request::Period(period) => settings.period = *period,
+            Request::Detail(detail) => settings.detail = *detail,
             Request::Event(event) => {
-                self.register = EventRegister::new(&self.variables, event.clone(), Duration::ZERO)?;
+                settings.event = event.clone();
+                self.register = self.register_of(event)?;
                 self.is_inside = false;
-                settings.event = event;
             }
         }
-        Ok(std::mem::replace(&mut self.stretch, Stretch::new(settings)))
+        Ok(ended)
+    }
+
+    /// Begins a stretch with the same settings, and returns the one before.
+    fn next_stretch(&mut self) -> Stretch<N> {
+        let next = Stretch::new(self.stretch.settings.clone(), self.time);
+        std::mem::replace(&mut self.stretch, next)
     }
 
     fn observe(&mut self, at: Duration, state: [u64; N]) {
+        self.time += 1;
         let edge = self.register.observe(at, &state);
         self.is_inside = edge.map_or(self.is_inside, |edge| edge == Edge::Entered);
         let stretch = &mut self.stretch;
@@ -267,7 +312,7 @@ mod tests {
         let mut collector = collector();
         let mut kept = Vec::new();
         for level in [DetailLevel::Fraction, DetailLevel::Entries, DetailLevel::Samples] {
-            collector.apply(Request::Detail(level)).expect("a level");
+            collector.apply(&Request::Detail(level), 0).expect("a level");
             // The state is left between two levels.
             collector.observe(Duration::ZERO, [0, 0]);
             observe_five(&mut collector);
@@ -282,8 +327,9 @@ mod tests {
         let mut collector = collector();
         observe_five(&mut collector);
         let event = variable("queue").at_least(5);
-        let before = collector.apply(Request::Event(event.clone())).expect("a variable");
-        assert_eq!((before.samples, before.in_state), (5, 3));
+        let before = collector.apply(&Request::Event(event.clone()), 9).expect("a variable");
+        assert_eq!((before.samples, before.in_state, before.since), (5, 3, 0));
+        assert_eq!((collector.time, collector.stretch.since), (9, 9), "it took effect at that time");
         assert_eq!((before.settings.event, &collector.stretch.settings.event), (settings().event, &event));
         observe_five(&mut collector);
         assert_eq!((collector.stretch.samples, collector.stretch.in_state), (5, 2));
@@ -294,9 +340,9 @@ mod tests {
         let mut collector = collector();
         observe_five(&mut collector);
         let before = collector.stretch.clone();
-        let disk = collector.apply(Request::Event(variable("disk").equals(1))).expect_err("no disk");
+        let disk = collector.apply(&Request::Event(variable("disk").equals(1)), 7).expect_err("no disk");
         assert!(disk.to_string().contains("`disk`") && disk.to_string().contains("busy, queue"), "{disk}");
-        assert!(collector.apply(Request::Period(Duration::ZERO)).is_err());
+        assert!(collector.apply(&Request::Period(Duration::ZERO), 7).is_err());
         assert_eq!(collector.stretch, before);
         assert!(Collector::new(["busy"], Settings { period: Duration::ZERO, ..settings() }).is_err());
     }

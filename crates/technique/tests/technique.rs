@@ -109,6 +109,7 @@ fn the_compiler_is_right_and_its_fraction_is_estimated() {
         let found = text.lines().filter(|line| line.trim_start().starts_with(row)).count();
         assert_eq!(found, count, "{row}: {text}");
     }
+    assert!(text.contains("by turns: ms of compiling, by a list of symbols and with an index"), "{text}");
     let faults = text.lines().find(|line| line.trim_start().starts_with("minor page faults"));
     assert_eq!(faults.map(|line| line.split_whitespace().count()), Some(6), "{text}");
     ends_with_the_slide(&text);
@@ -151,6 +152,9 @@ fn two_flags_and_a_ring_capture_everything() {
     let rows = text.lines().filter(|line| line.starts_with("two flags") || line.starts_with("ring"));
     assert!(rows.clone().all(|row| row.ends_with("100.0 %")), "{text}");
     assert!(rows.count() == 4 || text.contains("skipped: one CPU"), "{text}");
+    let copied = text.contains("known: events captured through copies of memory")
+        && text.contains("by turns: ns an event");
+    assert!(copied || text.contains("skipped: "), "{text}");
     ends_with_the_slide(&text);
 }
 

@@ -8,7 +8,10 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
 use std::time::Duration;
+use syscost_platform::error::Error;
 use syscost_platform::testing::print_skipped;
+use syscost_platform::{cpu, time::clock_gettime_ns};
+use syscost_technique::io_overlap::{Load, exact_overlap};
 
 /// What an address answers to this request.
 fn ask(address: &str, request: &str) -> String {
@@ -118,10 +121,71 @@ fn events_of_two_machines_come_after_their_causes_whatever_the_clocks_say() {
     }
 }
 
+/// What `monitor --overlap` shows of the running machine.
+fn overlap(place: &Place, k: &str) -> Value {
+    let output = place.syscost(&["monitor", "--overlap", k, "--for", "2", "--json"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// The share X is that of the machine: 1 beside a task that always runs, else between the bounds of `/proc/stat`.
+#[test]
+fn the_overlap_of_the_running_machine_is_what_its_idle_time_allows() {
+    let (_alone, place) = (alone(), Place::new());
+    let mut busy_task = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+    let [beside, with_disk] = ["0", "1"].map(|k| (k == "0" || has_disks()).then(|| overlap(&place, k)));
+    busy_task.kill().unwrap();
+    busy_task.wait().unwrap();
+    let (beside, without) = (beside.unwrap(), overlap(&place, "0"));
+    assert!(beside["x"].as_f64().unwrap() >= 0.99, "a task always ran: {beside}");
+    let [x, busy, cpus] = ["x", "cpus_busy_percent", "cpus"].map(|key| without[key].as_f64().unwrap());
+    let busy = busy / 100.0;
+    assert!((busy - 0.15..=cpus * busy + 0.15).contains(&x), "{without}");
+    if let Some(with_disk) = with_disk {
+        assert!(with_disk["x"].as_f64().unwrap() < 1.0, "a disk is never busy all the time: {with_disk}");
+    }
+}
+
+fn has_disks() -> bool {
+    !syscost_counters::enumeration::disks().unwrap_or_default().is_empty()
+}
+
+/// Channels that read a disk, and a task that computes in bursts: X with K = 1 is near the share that their traces show.
+#[test]
+fn reads_of_a_disk_overlap_with_a_busy_cpu() {
+    let (_alone, place) = (alone(), Place::new());
+    let load = match Load::start(place.path(), 2, cpu::allowed_cpus()[0]) {
+        Err(Error::Missing(why)) => return print_skipped(&why),
+        started => started.unwrap(),
+    };
+    if !has_disks() {
+        return print_skipped("the kernel lists no disk");
+    }
+    let reads = || {
+        syscost_counters::snapshot::Snapshot::take()
+            .unwrap()
+            .disks
+            .iter()
+            .map(|disk| disk.1.reads)
+            .sum::<u64>()
+    };
+    let before = (reads(), clock_gettime_ns(libc::CLOCK_MONOTONIC));
+    let found = overlap(&place, "1");
+    let after = (reads(), clock_gettime_ns(libc::CLOCK_MONOTONIC));
+    let finished = load.finish().unwrap();
+    if after.0 - before.0 < 100 {
+        return print_skipped("the reads go to no disk of the list");
+    }
+    let truth = exact_overlap(&finished.cpu, &finished.channels, 1, (before.1, after.1));
+    let x = found["x"].as_f64().unwrap();
+    assert!((0.3 * truth..=1.0).contains(&x), "{truth}: {found}");
+}
+
 #[test]
 fn who_may_not_be_reached_is_not_listened_for() {
     let place = Place::new();
     place.end(place.syscost(&["monitor", "--listen", "0.0.0.0:0"])).refuses(&["--public"]);
+    place.end(place.syscost(&["monitor", "--overlap", "64"])).refuses(&["expected at most"]);
     place.end(place.syscost(&["probe", "--pid", "2147483647"])).refuses(&["no such process"]);
 }
 

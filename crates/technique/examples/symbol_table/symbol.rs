@@ -1,11 +1,13 @@
 //! The symbol table: which slot a name means, scope by scope. It is a list that is searched from its end, which is
-//! right, simple, and why this compiler is slower than its author expected.
+//! right, simple, and why this compiler is slower than its author expected. The remedy is a better data structure: an index of
+//! the slots of each name.
 //!
 //! The monitors of the compiler: one for the symbol table, one for every routine; each can be switched off. The cost of
 //! a probe in this program is measured by a second probe in each of the table's, or by one more reading of the clock
 //! there.
 
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::hint::black_box;
 use syscost_technique::call_graph::CallGraph;
 use syscost_technique::trace::{Monitor, Span};
@@ -23,6 +25,8 @@ pub struct SymbolTable<'s, 'w> {
     symbols: Vec<&'s str>,
     /// Where each open scope begins.
     scopes: Vec<usize>,
+    /// The slots of each name, the innermost last, where the watch asks for the index.
+    index: Option<HashMap<&'s str, Vec<usize>>>,
     /// What was done, where that is asked for.
     log: Option<Vec<Operation<'s>>>,
     watch: &'w Watch,
@@ -30,7 +34,8 @@ pub struct SymbolTable<'s, 'w> {
 
 impl<'s, 'w> SymbolTable<'s, 'w> {
     pub fn new(watch: &'w Watch, logged: bool) -> Self {
-        Self { symbols: Vec::new(), scopes: Vec::new(), log: logged.then(Vec::new), watch }
+        let (index, log) = (watch.has_index.get().then(HashMap::new), logged.then(Vec::new));
+        Self { symbols: Vec::new(), scopes: Vec::new(), index, log, watch }
     }
 
     fn note(&mut self, operation: Operation<'s>) {
@@ -48,7 +53,10 @@ impl<'s, 'w> SymbolTable<'s, 'w> {
     pub fn leave(&mut self) {
         let _spans = (self.watch.table(), self.watch.routines.open_span(LEAVE));
         self.note(Operation::Leave);
-        self.symbols.truncate(self.scopes.pop().unwrap_or(0));
+        let left = self.symbols.drain(self.scopes.pop().unwrap_or(0)..);
+        if let Some(index) = &mut self.index {
+            left.for_each(|name| _ = index.get_mut(name).and_then(Vec::pop));
+        }
     }
 
     /// Makes a new symbol, and answers its slot.
@@ -56,8 +64,12 @@ impl<'s, 'w> SymbolTable<'s, 'w> {
     pub fn insert(&mut self, name: &'s str) -> usize {
         let _spans = (self.watch.table(), self.watch.routines.open_span(INSERT));
         self.note(Operation::Insert(name));
+        let slot = self.symbols.len();
         self.symbols.push(name);
-        self.symbols.len() - 1
+        if let Some(index) = &mut self.index {
+            index.entry(name).or_default().push(slot);
+        }
+        slot
     }
 
     /// The slot of the innermost symbol of this name.
@@ -65,7 +77,10 @@ impl<'s, 'w> SymbolTable<'s, 'w> {
     pub fn look_up(&mut self, name: &'s str) -> Option<usize> {
         let _spans = (self.watch.table(), self.watch.routines.open_span(LOOK_UP));
         self.note(Operation::LookUp(name));
-        self.symbols.iter().rposition(|symbol| *symbol == name)
+        match &self.index {
+            Some(index) => index.get(name)?.last().copied(),
+            None => self.symbols.iter().rposition(|symbol| *symbol == name),
+        }
     }
 
     pub fn into_log(self) -> Vec<Operation<'s>> {
@@ -137,6 +152,8 @@ pub struct Watch {
     pub again: Monitor<Now>,
     /// Whether each probe of the table reads the clock once more.
     pub reads_again: Cell<bool>,
+    /// Whether symbol tables have an index.
+    pub has_index: Cell<bool>,
     pub routines: CallGraph<Now>,
     now: Now,
 }
@@ -145,7 +162,8 @@ impl Watch {
     pub fn new(now: Now) -> Self {
         let table = || Monitor::new(&["symbol table"], now);
         let (table, again, routines) = (table(), table(), CallGraph::new(&ROUTINES, now));
-        Self { table, again, reads_again: Cell::new(false), routines, now }
+        let (reads_again, has_index) = (Cell::new(false), Cell::new(false));
+        Self { table, again, reads_again, has_index, routines, now }
     }
 
     /// Opens the spans of the table. The inner one is first, since it must be dropped first.
