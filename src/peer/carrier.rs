@@ -1,7 +1,7 @@
 //! The command whose standard input and output are the control of a peer: `ssh HOST syscost peer`, or the user's own.
 
 use super::client::Given;
-use super::control_protocol::{Answer, Ask, READ_PATIENCE};
+use super::control_protocol::{Answer, Ask, DATA_PATIENCE};
 use crate::error::{Error, Result};
 use crate::json_line::NoMessage;
 use crate::platform::process::tool::quote_for_shell;
@@ -53,7 +53,8 @@ impl Carrier {
         command.args(["-c", &words]);
         // Those of a measuring process would make `syscost peer` on this machine another one.
         let own = std::env::vars_os().map(|(name, _)| name);
-        own.filter(|name| name.as_bytes().starts_with(b"SYSCOST_")).for_each(|name| _ = command.env_remove(name));
+        own.filter(|name| name.as_bytes().starts_with(b"SYSCOST_"))
+            .for_each(|name| _ = command.env_remove(name));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         process::die_with_starter(&mut command);
         inheritance::close_other_descriptors(&mut command, &[]);
@@ -95,7 +96,7 @@ impl Carrier {
 
     /// The error of a broken data socket: the peer's own reason, if it has sent one.
     pub(super) fn data_error(&mut self, happened: &str) -> Error {
-        match self.connection.receive(READ_PATIENCE / 20) {
+        match self.connection.receive(DATA_PATIENCE) {
             Ok(Answer::Ended(sentence)) => Error::peer(&self.name, farewell(&sentence)),
             Err(NoMessage::Closed) => self.error(&format!("{happened}: it has died, or was stopped")),
             _ => Error::peer(&self.name, happened),

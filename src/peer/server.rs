@@ -149,7 +149,9 @@ mod tests {
         let (long, short) = (LONGEST_SESSION + GLANCE, LONGEST_SILENCE);
         assert_eq!(exceeded_limit(LONGEST_SESSION, short), None);
         assert!(exceeded_limit(long, short).unwrap().contains("gives one client"));
-        assert!(exceeded_limit(short, short + GLANCE).unwrap().contains("nothing was asked or sent for 60 s"));
+        assert!(
+            exceeded_limit(short, short + GLANCE).unwrap().contains("nothing was asked or sent for 60 s")
+        );
     }
 
     #[test]

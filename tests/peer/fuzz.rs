@@ -155,7 +155,11 @@ fn whatever_is_sent_the_peer_says_lines_of_the_protocol_and_ends() {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     while begun.elapsed() < Duration::from_secs(seconds) {
         let mut met = Met::new();
-        if random.below(2) == 0 { ask_noise(&mut met, &mut random) } else { send_noise(&mut met, &mut random) }
+        if random.below(2) == 0 {
+            ask_noise(&mut met, &mut random)
+        } else {
+            send_noise(&mut met, &mut random)
+        }
         met.end();
         noises += 1;
     }

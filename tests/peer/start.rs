@@ -20,10 +20,19 @@ fn a_command_that_starts_no_peer_is_named_with_its_end_and_its_last_words() {
     let peer = format!("{SYSCOST} peer");
     let newer = format!("{peer} | sed -u 's/\"version\":[0-9]*/\"version\":99,\"more\":1/'");
     for (words, expected) in [
-        ("no-such-program peer", &["it closed the connection (`no-such-program peer`, exit status: 127)", "not found"][..]),
-        ("echo first >&2; echo \"why\x1b[2J\" >&2; exit 3", &["exit status: 3)", "it said: first why\u{fffd}[2J"]),
+        (
+            "no-such-program peer",
+            &["it closed the connection (`no-such-program peer`, exit status: 127)", "not found"][..],
+        ),
+        (
+            "echo first >&2; echo \"why\x1b[2J\" >&2; exit 3",
+            &["exit status: 3)", "it said: first why\u{fffd}[2J"],
+        ),
         ("kill -9 $$", &["(`kill -9 $$`, signal: 9 (SIGKILL))"]),
-        (&format!("echo Welcome to this host; exec {peer}"), &["it sent `Welcome to this host`", "echo Welcome to"]),
+        (
+            &format!("echo Welcome to this host; exec {peer}"),
+            &["it sent `Welcome to this host`", "echo Welcome to"],
+        ),
         ("head -c 2000000 /dev/zero", &["it sent a line of more than"]),
         (&newer, &["it speaks version 99 of the protocol", "run the same syscost at both ends"]),
     ] {
@@ -47,7 +56,10 @@ fn a_host_by_ssh_is_asked_for_without_a_prompt() {
     command.env("PATH", path).env("CRITERION_HOME", place.home());
     let said = String::from_utf8_lossy(&command.output().unwrap().stdout).into_owned();
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("it said: -o BatchMode=yes -o ConnectTimeout=10 -- me@127.0.0.1 syscost peer"), "{said}");
+    assert!(
+        said.contains("it said: -o BatchMode=yes -o ConnectTimeout=10 -- me@127.0.0.1 syscost peer"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -78,7 +90,8 @@ fn a_peer_ends_with_its_input() {
 fn a_client_that_is_killed_leaves_no_peer() {
     let (serves, place) = (Serves::new(), Place::new());
     let words = format!("sh -c '{}'; true", serves.words());
-    let mut run = place.command(&Wire::Loop, ["127.0.0.1", &words], "socket_round_trip/tcp-peer/64KiB", "full");
+    let mut run =
+        place.command(&Wire::Loop, ["127.0.0.1", &words], "socket_round_trip/tcp-peer/64KiB", "full");
     let mut run = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let shell = serves.status("PPid") as u32;
     let measuring = status_field(shell, "PPid").unwrap();

@@ -12,7 +12,9 @@ pub fn resolve_host(text: &str) -> Result<Vec<SocketAddr>, String> {
     let shown = inert::neutralize_line(host, 60);
     match host.split('%').next().unwrap_or(host).parse::<Ipv6Addr>() {
         Err(_) if host.contains(':') => {
-            return Err(format!("`{shown}` is no address of IPv6: write HOST or ADDRESS, without brackets and port"));
+            return Err(format!(
+                "`{shown}` is no address of IPv6: write HOST or ADDRESS, without brackets and port"
+            ));
         }
         Ok(ip) if ip.is_unicast_link_local() && !host.contains('%') => {
             return Err(format!("it is the same on every link: write the interface behind it, {ip}%eth0"));

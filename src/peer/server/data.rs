@@ -78,7 +78,8 @@ pub(super) fn serve_datagrams(
     ended: &AtomicBool,
 ) -> Result<()> {
     let mut packet = vec![0; 1 << 16];
-    let begins = |packet: &[u8]| packet.first_chunk().is_some_and(|first| is_same_secret(*first, admission.secret));
+    let begins =
+        |packet: &[u8]| packet.first_chunk().is_some_and(|first| is_same_secret(*first, admission.secret));
     socket.set_read_timeout(Some(GLANCE))?;
     while !ended.load(Ordering::SeqCst) {
         match socket.recv_from(&mut packet) {

@@ -77,11 +77,14 @@ impl Opening {
             }
             (_, Door::Datagrams(socket)) => {
                 serving.ends.push(shutdown_handle(socket.try_clone())?);
-                serving
-                    .start_thread(move |tally, ended| data::serve_datagrams(&socket, admission, tally, ended))?;
+                serving.start_thread(move |tally, ended| {
+                    data::serve_datagrams(&socket, admission, tally, ended)
+                })?;
             }
             (service, Door::Streams(listener)) => {
-                for stream in accept_streams(Threshold::new(listener, admission), self.asked.streams, has_ended)? {
+                for stream in
+                    accept_streams(Threshold::new(listener, admission), self.asked.streams, has_ended)?
+                {
                     serving.ends.push(shutdown_handle(stream.try_clone())?);
                     serving.route = stream.local_addr().and_then(|own| Ok((own, stream.peer_addr()?))).ok();
                     let size = self.asked.bytes as usize;

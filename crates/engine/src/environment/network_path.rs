@@ -110,7 +110,8 @@ impl Wire {
     /// it.
     pub fn describe_route(&self) -> Option<String> {
         let by = if self.is_ipv6() { "IPv6" } else { "IPv4" };
-        self.reached.map(|reached| format!("over {by}: the peer says that it was reached at {}", reached.ip()))
+        self.reached
+            .map(|reached| format!("over {by}: the peer says that it was reached at {}", reached.ip()))
     }
 }
 
