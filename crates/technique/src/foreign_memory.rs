@@ -8,7 +8,7 @@
 //! use syscost_technique::foreign_memory::ForeignMemory;
 //!
 //! # fn main() -> syscost_technique::Result<()> {
-//! let counters = [7, 8]; // of this process, which every process may read
+//! let counters = [7_u64, 8]; // of this process, which every process may read
 //! let memory = ForeignMemory::new(std::process::id() as i32, counters.as_ptr() as usize, counters.len());
 //! assert_eq!(memory.read()?, [7, 8]);
 //! # Ok(())
