@@ -96,7 +96,7 @@ impl Carrier {
 
     /// The error of a broken data socket: the peer's own reason, if it has sent one.
     pub(super) fn data_error(&mut self, happened: &str) -> Error {
-        match self.connection.receive(DATA_PATIENCE) {
+        match self.connection.receive(DATA_PATIENCE / 10) {
             Ok(Answer::Ended(sentence)) => Error::peer(&self.name, farewell(&sentence)),
             Err(NoMessage::Closed) => self.error(&format!("{happened}: it has died, or was stopped")),
             _ => Error::peer(&self.name, happened),

@@ -62,6 +62,9 @@ impl Vice {
             // They are opened together with the other end, which is a command of the client.
             while let (Ok(asks), Ok(answers)) = (File::open(&asks), File::create(&answers)) {
                 self.serves(&asks, &answers, own);
+                drop(answers);
+                // Until the command of this client has ended: it would get the hello that is for the next.
+                let _ = std::io::copy(&mut &asks, &mut std::io::sink());
             }
         });
     }
