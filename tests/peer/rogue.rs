@@ -51,7 +51,7 @@ const VICES: [(Vice, &str, &str); 9] = [
 const GOOD: u64 = 3;
 
 impl Vice {
-    /// Serves whoever opens the two named pipes of this directory, as badly as it does, for as long as the test lives. Its data
+    /// Serves each client that opens the two named pipes of this directory, with this fault, while the test lives. Its data
     /// sockets are at this address.
     fn serves_in(self, directory: &Path, own: IpAddr) {
         let [asks, answers] = ["asks", "answers"].map(|name| directory.join(name));

@@ -133,9 +133,8 @@ fn run_measured(events: u64) {
 /// Pairs of measured processes, one of which is read.
 const PAIRS: usize = 5;
 
-/// Measures a process with and without a monitor that copies its counters from its memory. The events that the copies show at
-/// the end; its artifact must be less than
-/// that of two flags, or than half of the program's own time.
+/// Measures a process with and without a monitor that copies its counters from its memory. Returns the events that the last copy
+/// shows. The artifact must be less than that of two flags, or than half of the program's own time.
 fn copy_memory(other: core_affinity::CoreId, two_flags: f64) -> Result<f64> {
     let mut counted = 0;
     let ns = ByTurns::measure(PAIRS, |is_read| {
