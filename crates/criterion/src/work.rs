@@ -37,6 +37,8 @@ const LATER: u64 = 3;
 const LONGEST: Duration = Duration::from_secs(2);
 /// Two counts of one code differ by less.
 const SAME: f64 = 0.1;
+/// Instructions of an iteration from which on more than an allocation is left of it.
+const SURELY_LEFT: f64 = 250.0;
 /// An operation of an instruction or two is one if it takes this many core cycles more than its empty loop.
 const CYCLES_MORE: f64 = 3.0;
 /// Iterations by which an operation of a few instructions is timed, and batches of which the quickest counts.
@@ -80,9 +82,11 @@ impl<M: Measurement + 'static> Operation<'_, M> {
     /// Nothing is left of it.
     pub(crate) fn judge_work(&mut self, early: EarlyWork, clock: &Clock) -> Result<()> {
         self.compare_first(early, clock);
-        self.judge_remains(clock)?;
-        self.compare_windows(early, clock)?;
-        self.compare_in_batch(clock)?;
+        let [later, _] = self.compare_windows(early, clock)?;
+        let is_short = later * MANY[1] as f64 <= FOLLOWED_MANY as f64;
+        let each = if is_short { self.count_many(clock) } else { None };
+        self.judge_remains(each, clock)?;
+        self.compare_in_batch(each, clock)?;
         self.find_refusals(clock);
         Ok(())
     }
@@ -124,29 +128,35 @@ impl<M: Measurement + 'static> Operation<'_, M> {
         }
     }
 
-    /// Compares the first iterations of the process with those at the same places of later batches.
-    fn compare_windows(&mut self, early: EarlyWork, clock: &Clock) -> Result<()> {
+    /// Compares the first iterations of the process with those at the same places of later batches. Returns the most that later
+    /// ones execute; infinity if they could not be followed.
+    fn compare_windows(&mut self, early: EarlyWork, clock: &Clock) -> Result<[f64; 2]> {
         let mut most = [0.0_f64; 2];
         for turn in 1..=LATER {
             for (most, later) in most.iter_mut().zip(self.count_windows(clock)) {
                 *most = most.max(later.unwrap_or(f64::INFINITY));
             }
+            let falls = early.each.into_iter().zip(most).find_map(|(early, later)| {
+                let early = early.filter(|&early| exceeds(early, later, EARLY_TIMES, EARLY_MORE))?;
+                Some(format!(
+                    "an early iteration of the process executed {early:.1} instructions and a later one {later:.1}: what it works on \
+                     is used up or remembered, and the figure is of what comes after"
+                ))
+            });
+            if falls.is_none() {
+                break;
+            }
+            if turn == LATER {
+                self.unchecked.extend(falls);
+            }
             // Elsewhere in its inputs, if these go round.
             self.run_once(7 * turn, clock)?;
         }
-        let falls = early.each.into_iter().zip(most).find_map(|(early, later)| {
-            let early = early.filter(|&early| exceeds(early, later, EARLY_TIMES, EARLY_MORE))?;
-            Some(format!(
-                "an early iteration of the process executed {early:.1} instructions and a later one {later:.1}: what it works on is \
-                 used up or remembered, and the figure is of what comes after"
-            ))
-        });
-        self.unchecked.extend(falls);
-        Ok(())
+        Ok(most)
     }
 
     /// Compares the first iteration of each batch with the others.
-    fn compare_in_batch(&mut self, clock: &Clock) -> Result<()> {
+    fn compare_in_batch(&mut self, each: Option<f64>, clock: &Clock) -> Result<()> {
         let around = self
             .outcome
             .shape
@@ -154,7 +164,7 @@ impl<M: Measurement + 'static> Operation<'_, M> {
         let found = match self.count(1, FOLLOWED, clock) {
             None => None,
             Some(u64::MAX) => self.first_by_time(clock)?,
-            Some(first) => count_each(MANY, &mut |n| self.count(n, FOLLOWED_MANY, clock))
+            Some(first) => each
                 .map(|later| later + around.unwrap_or(0) as f64)
                 .filter(|&later| exceeds(first as f64, later, ONCE_TIMES, ONCE_MORE))
                 .map(|later| format!("executes {first} instructions and a later one {later:.0}")),
@@ -184,11 +194,18 @@ impl<M: Measurement + 'static> Operation<'_, M> {
         Ok(is_longer.then(|| format!("takes {:.1} µs and a later one {:.2} µs", one / 1e3, later / 1e3)))
     }
 
-    /// Compares what an iteration executes with the same loop without an operation.
+    /// Instructions of an iteration of a long batch, which a signal may add to: the fewer of two counts, unless they are many.
+    fn count_many(&mut self, clock: &Clock) -> Option<f64> {
+        let mut each = || count_each(MANY, &mut |n| self.count(n, FOLLOWED_MANY, clock));
+        let once = each()?;
+        if once > SURELY_LEFT { Some(once) } else { Some(once.min(each()?)) }
+    }
+
+    /// Compares what an iteration executes, if that was counted, with the same loop without an operation.
     ///
     /// # Errors
     /// It executes no more.
-    fn judge_remains(&mut self, clock: &Clock) -> Result<()> {
+    fn judge_remains(&mut self, each: Option<f64>, clock: &Clock) -> Result<()> {
         let Some(shape) = self.outcome.shape else { return Ok(()) };
         if let Some(lazy) = shape.lazy {
             self.unchecked.push(format!(
@@ -205,9 +222,7 @@ impl<M: Measurement + 'static> Operation<'_, M> {
         // A bracket around each iteration has dozens of instructions of its own, and not the same in both.
         let is_exact = !is_single(shape.size);
         self.empty_loop = if is_exact { empty } else { 0.0 };
-        let mut each = || count_each(MANY, &mut |n| self.count(n, FOLLOWED_MANY, clock));
-        // Twice, since a signal adds instructions to either.
-        let Some(each) = each().zip(each()).map(|(one, other)| one.min(other)) else { return Ok(()) };
+        let Some(each) = each else { return Ok(()) };
         let counts = format!(
             "{}: an iteration executes {each:.2} instructions, and the same loop without an operation {empty:.2}",
             shape.line
@@ -282,119 +297,4 @@ fn quickest_ns(clock: &Clock, mut batch: impl FnMut() -> Result<Ticks>) -> Resul
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Bencher;
-    use std::hint::black_box;
-    use syscost_platform::testing::print_skipped;
-
-    fn work(additions: u64) -> u64 {
-        (0..additions).fold(0, |sum, at| black_box(sum + at))
-    }
-
-    /// What is said of this benchmark; `None` if no process may be traced here.
-    fn said(mut bench: impl FnMut(&mut Bencher<'_>)) -> Option<std::result::Result<String, String>> {
-        let clock = Clock::start_up();
-        let mut operation = Operation::new(&mut bench);
-        let early = operation.early_work(&clock);
-        if early.first.is_none() {
-            print_skipped("no process may be traced here");
-            return None;
-        }
-        let judged = operation.try_until_warm(0.0, &clock).and_then(|()| operation.judge_work(early, &clock));
-        Some(judged.map(|()| operation.unchecked.join("\n")).map_err(|error| error.to_string()))
-    }
-
-    fn assert_said(bench: impl FnMut(&mut Bencher<'_>), why: &str) {
-        let Some(said) = said(bench) else { return };
-        assert!(said.as_ref().is_ok_and(|said| said.contains(why)), "{why}: {said:?}");
-    }
-
-    fn assert_believed(bench: impl FnMut(&mut Bencher<'_>)) {
-        let Some(said) = said(bench) else { return };
-        assert_eq!(said, Ok(String::new()));
-    }
-
-    #[test]
-    fn what_is_used_up_or_remembered_is_said() {
-        let mut queue: std::collections::VecDeque<u64> = (0..1_000).collect();
-        assert_said(|b| b.iter(|| queue.pop_front()), "used up or remembered");
-        let (mut answers, mut at) = ([None; 64], 0);
-        let mut memo = || {
-            at = (at + 1) % 64;
-            *answers[at].get_or_insert_with(|| work(4))
-        };
-        assert_said(|b| b.iter(&mut memo), "used up or remembered");
-    }
-
-    #[test]
-    fn what_every_batch_does_once_is_said() {
-        let cell_of_batch = |b: &mut Bencher<'_>| {
-            let mut answer = None;
-            b.iter(|| *answer.get_or_insert_with(|| work(50)));
-        };
-        assert_said(cell_of_batch, "the first iteration of every batch executes");
-        let long_cell_of_batch = |b: &mut Bencher<'_>| {
-            let mut answer = None;
-            b.iter(|| *answer.get_or_insert_with(|| work(300_000)));
-        };
-        assert_said(long_cell_of_batch, "the first iteration of every batch takes");
-    }
-
-    #[test]
-    fn what_grows_or_goes_round_is_believed() {
-        assert_believed(|b| {
-            let mut numbers = Vec::new();
-            b.iter(|| numbers.push(black_box(1u64)));
-        });
-        let mut numbers = Vec::new();
-        assert_believed(|b| b.iter(|| numbers.push(black_box(1u64))));
-        let lengths: Vec<u64> = (0..50).map(|at| 10 + at * 7 % 90).collect();
-        let mut inputs = lengths.iter().cycle();
-        assert_believed(|b| b.iter(|| work(*inputs.next().expect("a cycle"))));
-    }
-
-    #[test]
-    fn cheap_batched_operations_are_believed() {
-        let rotated = |n: u64| n.rotate_left(23).wrapping_mul(n | 7);
-        for size in [
-            criterion::BatchSize::SmallInput,
-            criterion::BatchSize::LargeInput,
-            criterion::BatchSize::PerIteration,
-        ] {
-            assert_believed(|b| b.iter_batched(|| black_box(3u64), rotated, size));
-        }
-        assert_believed(|b| b.iter_with_large_drop(|| black_box(5u64).wrapping_mul(9)));
-    }
-
-    #[test]
-    fn a_lazy_result_and_a_refused_call_are_said() {
-        let numbers = [1u64, 2, 3];
-        assert_said(|b| b.iter(|| numbers.iter().map(|number| work(*number))), "its result is lazy");
-        assert_said(|b| b.iter(|| std::fs::read("/there/is/no/such/file")), "No such file or directory");
-    }
-
-    #[test]
-    fn an_operation_that_was_removed_is_disproved_and_one_of_a_cycle_is_not() {
-        if cfg!(debug_assertions) {
-            return print_skipped("nothing is removed without optimisation");
-        }
-        let numbers: Vec<u64> = (0..1_000).collect();
-        let Some(removed) = said(|b| b.iter(|| _ = numbers.iter().sum::<u64>())) else { return };
-        let sentence = removed.expect_err("nothing is left");
-        assert!(
-            sentence.contains("nothing is left of this operation") && sentence.contains("work.rs:"),
-            "{sentence}"
-        );
-        assert_believed(|b| b.iter(|| black_box(5u64) + 1));
-        let calls = std::sync::atomic::AtomicU64::new(0);
-        assert_believed(|b| b.iter(|| _ = calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed)));
-    }
-
-    #[test]
-    fn an_iteration_is_counted_by_the_difference_of_two_batches() {
-        let mut count = |n: u64| Some(if n > 100 { u64::MAX } else { 40 + 3 * n });
-        assert_eq!(count_each([64, 96], &mut count), Some(3.0));
-        assert_eq!(count_each(MANY, &mut count), None, "too long");
-    }
-}
+mod tests;

@@ -163,6 +163,17 @@ mod tests {
     }
 
     #[test]
+    fn a_child_stays_beside_its_tracer_which_is_let_go() {
+        let before = crate::cpu::allowed_cpus();
+        let body = || {
+            assert_eq!(crate::cpu::allowed_cpus().len(), 1);
+            bracketed(|| ())();
+        };
+        assert_eq!(count_steps(body, 1_000).expect("one CPU").expect("short").brackets, 1);
+        assert_eq!(crate::cpu::allowed_cpus(), before);
+    }
+
+    #[test]
     fn too_long_is_no_count_and_leaves_no_child() {
         assert_eq!(count_steps(bracketed(|| arch::register_loop(1 << 30)), 1_000).expect("traced"), None);
     }

@@ -179,6 +179,26 @@ impl Drop for Aside {
     }
 }
 
+/// Keeps the thread that made it, and the children that it starts, on the CPU where it is. Dropping it restores the affinity.
+pub(super) struct OneCpu(CpuMask);
+
+impl OneCpu {
+    /// Keeps this thread where it is; `None` if it has no other CPU, or the kernel refuses.
+    pub(super) fn keep() -> Option<Self> {
+        initial_cpus(); // as in `pin_thread`
+        let before = CpuMask::of_thread().ok().filter(|mask| mask.cpus().nth(1).is_some())?;
+        pin_without_allocation(current_cpu()).ok()?;
+        Some(Self(before))
+    }
+}
+
+impl Drop for OneCpu {
+    fn drop(&mut self) {
+        // As of `Aside`.
+        let _ = self.0.apply();
+    }
+}
+
 /// Lets this thread run on these CPUs.
 ///
 /// # Errors

@@ -11,6 +11,7 @@
 mod riscv_step;
 mod syscall_stop;
 
+use super::cpu::OneCpu;
 use super::process::{CHILD_LIMIT_SECONDS, PANIC_CODE, fork_child, kill_and_reap};
 use crate::error::{Error, Result};
 use nix::errno::Errno;
@@ -239,6 +240,8 @@ pub(crate) struct Traced {
     pub(crate) pid: Pid,
     /// Its end has been waited for: from then on the number may be another process's.
     reaped: bool,
+    /// A stop takes some microseconds on one CPU, and ten times as long where each wakes an idle one.
+    _beside_tracer: Option<OneCpu>,
 }
 
 impl Traced {
@@ -270,12 +273,13 @@ impl Drop for Traced {
 }
 
 pub(crate) fn fork_stopped_child(body: impl FnOnce()) -> Result<Traced> {
+    let _beside_tracer = OneCpu::keep();
     let child = fork_child(|| {
         if ptrace::traceme().is_ok() && raise(Signal::SIGSTOP).is_ok() {
             body();
         }
     })?;
-    let mut child = Traced { pid: child, reaped: false };
+    let mut child = Traced { pid: child, reaped: false, _beside_tracer };
     match child.wait_for_stop()? {
         Stop::Signal(Signal::SIGSTOP) => {
             // Stops at system calls, where they are asked for, are none of signals.

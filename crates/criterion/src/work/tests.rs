@@ -1,0 +1,114 @@
+use super::*;
+use crate::Bencher;
+use std::hint::black_box;
+use syscost_platform::testing::print_skipped;
+
+fn work(additions: u64) -> u64 {
+    (0..additions).fold(0, |sum, at| black_box(sum + at))
+}
+
+/// What is said of this benchmark; `None` if no process may be traced here.
+fn said(mut bench: impl FnMut(&mut Bencher<'_>)) -> Option<std::result::Result<String, String>> {
+    let clock = Clock::start_up();
+    let mut operation = Operation::new(&mut bench);
+    let early = operation.early_work(&clock);
+    if early.first.is_none() {
+        print_skipped("no process may be traced here");
+        return None;
+    }
+    let judged = operation.try_until_warm(0.0, &clock).and_then(|()| operation.judge_work(early, &clock));
+    Some(judged.map(|()| operation.unchecked.join("\n")).map_err(|error| error.to_string()))
+}
+
+fn assert_said(bench: impl FnMut(&mut Bencher<'_>), why: &str) {
+    let Some(said) = said(bench) else { return };
+    assert!(said.as_ref().is_ok_and(|said| said.contains(why)), "{why}: {said:?}");
+}
+
+fn assert_believed(bench: impl FnMut(&mut Bencher<'_>)) {
+    let Some(said) = said(bench) else { return };
+    assert_eq!(said, Ok(String::new()));
+}
+
+#[test]
+fn what_is_used_up_or_remembered_is_said() {
+    let mut queue: std::collections::VecDeque<u64> = (0..1_000).collect();
+    assert_said(|b| b.iter(|| queue.pop_front()), "used up or remembered");
+    let (mut answers, mut at) = ([None; 64], 0);
+    let mut memo = || {
+        at = (at + 1) % 64;
+        *answers[at].get_or_insert_with(|| work(4))
+    };
+    assert_said(|b| b.iter(&mut memo), "used up or remembered");
+}
+
+#[test]
+fn what_every_batch_does_once_is_said() {
+    let cell_of_batch = |b: &mut Bencher<'_>| {
+        let mut answer = None;
+        b.iter(|| *answer.get_or_insert_with(|| work(50)));
+    };
+    assert_said(cell_of_batch, "the first iteration of every batch executes");
+    let long_cell_of_batch = |b: &mut Bencher<'_>| {
+        let mut answer = None;
+        b.iter(|| *answer.get_or_insert_with(|| work(300_000)));
+    };
+    assert_said(long_cell_of_batch, "the first iteration of every batch takes");
+}
+
+#[test]
+fn what_grows_or_goes_round_is_believed() {
+    assert_believed(|b| {
+        let mut numbers = Vec::new();
+        b.iter(|| numbers.push(black_box(1u64)));
+    });
+    let mut numbers = Vec::new();
+    assert_believed(|b| b.iter(|| numbers.push(black_box(1u64))));
+    let lengths: Vec<u64> = (0..50).map(|at| 10 + at * 7 % 90).collect();
+    let mut inputs = lengths.iter().cycle();
+    assert_believed(|b| b.iter(|| work(*inputs.next().expect("a cycle"))));
+}
+
+#[test]
+fn cheap_batched_operations_are_believed() {
+    let rotated = |n: u64| n.rotate_left(23).wrapping_mul(n | 7);
+    for size in [
+        criterion::BatchSize::SmallInput,
+        criterion::BatchSize::LargeInput,
+        criterion::BatchSize::PerIteration,
+    ] {
+        assert_believed(|b| b.iter_batched(|| black_box(3u64), rotated, size));
+    }
+    assert_believed(|b| b.iter_with_large_drop(|| black_box(5u64).wrapping_mul(9)));
+}
+
+#[test]
+fn a_lazy_result_and_a_refused_call_are_said() {
+    let numbers = [1u64, 2, 3];
+    assert_said(|b| b.iter(|| numbers.iter().map(|number| work(*number))), "its result is lazy");
+    assert_said(|b| b.iter(|| std::fs::read("/there/is/no/such/file")), "No such file or directory");
+}
+
+#[test]
+fn an_operation_that_was_removed_is_disproved_and_one_of_a_cycle_is_not() {
+    if cfg!(debug_assertions) {
+        return print_skipped("nothing is removed without optimisation");
+    }
+    let numbers: Vec<u64> = (0..1_000).collect();
+    let Some(removed) = said(|b| b.iter(|| _ = numbers.iter().sum::<u64>())) else { return };
+    let sentence = removed.expect_err("nothing is left");
+    assert!(
+        sentence.contains("nothing is left of this operation") && sentence.contains("tests.rs:"),
+        "{sentence}"
+    );
+    assert_believed(|b| b.iter(|| black_box(5u64) + 1));
+    let calls = std::sync::atomic::AtomicU64::new(0);
+    assert_believed(|b| b.iter(|| _ = calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed)));
+}
+
+#[test]
+fn an_iteration_is_counted_by_the_difference_of_two_batches() {
+    let mut count = |n: u64| Some(if n > 100 { u64::MAX } else { 40 + 3 * n });
+    assert_eq!(count_each([64, 96], &mut count), Some(3.0));
+    assert_eq!(count_each(MANY, &mut count), None, "too long");
+}
