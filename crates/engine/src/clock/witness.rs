@@ -55,7 +55,7 @@ pub const ITERATIONS: u64 = 2 * FEW;
 /// How closely an operation is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watch {
-    /// Every instruction, unless a run has more than this number: then as [`Watch::Calls`]. An instruction takes some 4 µs, and
+    /// Every instruction, unless a run has more than this number: then as [`Watch::Calls`]. An instruction takes 4 to 15 µs, and
     /// 25 in a nested guest.
     Steps(u64),
     /// As [`Watch::Steps`], and where that is too much, every instruction of ten iterations, or of two.
