@@ -129,7 +129,7 @@ pub(super) fn pin_without_allocation(cpu: usize) -> nix::Result<()> {
 /// Keeps the thread that made it off one CPU, so that a measurement there is not disturbed. Dropping it restores the
 /// affinity.
 pub struct Aside {
-    before: CpuMask,
+    before: FormerAffinity,
     /// Empty where there is no other CPU.
     aside: Option<CpuMask>,
 }
@@ -144,6 +144,7 @@ impl Aside {
         let before = CpuMask::of_thread().map_err(mask)?;
         let others: Vec<_> = before.cpus().filter(|&other| other != cpu).collect();
         let rest = CpuMask::new(&others).map_err(mask)?;
+        let before = FormerAffinity(before);
         let aside = Self { before, aside: (!others.is_empty()).then_some(rest) };
         aside.leave_cpu()?;
         Ok(aside)
@@ -165,38 +166,29 @@ impl Aside {
     /// The kernel refuses to set the affinity.
     pub fn run_with_former_affinity<T>(&self, f: impl FnOnce() -> T) -> Result<T> {
         let refused = |e| Error::from_errno("sched_setaffinity", e);
-        self.before.apply().map_err(refused)?;
+        self.before.0.apply().map_err(refused)?;
         let value = f();
         self.leave_cpu()?;
         Ok(value)
     }
 }
 
-impl Drop for Aside {
+/// The affinity that a thread had. Dropping it there restores it.
+pub(super) struct FormerAffinity(CpuMask);
+
+impl Drop for FormerAffinity {
     fn drop(&mut self) {
         // If the set was shrunk meanwhile, the smaller one remains.
-        let _ = self.before.apply();
-    }
-}
-
-/// Keeps the thread that made it, and the children that it starts, on the CPU where it is. Dropping it restores the affinity.
-pub(super) struct OneCpu(CpuMask);
-
-impl OneCpu {
-    /// Keeps this thread where it is; `None` if it has no other CPU, or the kernel refuses.
-    pub(super) fn keep() -> Option<Self> {
-        initial_cpus(); // as in `pin_thread`
-        let before = CpuMask::of_thread().ok().filter(|mask| mask.cpus().nth(1).is_some())?;
-        pin_without_allocation(current_cpu()).ok()?;
-        Some(Self(before))
-    }
-}
-
-impl Drop for OneCpu {
-    fn drop(&mut self) {
-        // As of `Aside`.
         let _ = self.0.apply();
     }
+}
+
+/// Keeps this thread, and the children that it starts, on the CPU where it is. `None` if it has no other, or the kernel refuses.
+pub(super) fn keep_on_this_cpu() -> Option<FormerAffinity> {
+    initial_cpus(); // as in `pin_thread`
+    let before = CpuMask::of_thread().ok().filter(|mask| mask.cpus().nth(1).is_some())?;
+    pin_without_allocation(current_cpu()).ok()?;
+    Some(FormerAffinity(before))
 }
 
 /// Lets this thread run on these CPUs.

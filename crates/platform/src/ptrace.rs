@@ -11,7 +11,7 @@
 mod riscv_step;
 mod syscall_stop;
 
-use super::cpu::OneCpu;
+use super::cpu::{FormerAffinity, keep_on_this_cpu};
 use super::process::{CHILD_LIMIT_SECONDS, PANIC_CODE, fork_child, kill_and_reap};
 use crate::error::{Error, Result};
 use nix::errno::Errno;
@@ -241,7 +241,7 @@ pub(crate) struct Traced {
     /// Its end has been waited for: from then on the number may be another process's.
     reaped: bool,
     /// A stop takes some microseconds on one CPU, and ten times as long where each wakes an idle one.
-    _beside_tracer: Option<OneCpu>,
+    _beside_tracer: Option<FormerAffinity>,
 }
 
 impl Traced {
@@ -273,7 +273,7 @@ impl Drop for Traced {
 }
 
 pub(crate) fn fork_stopped_child(body: impl FnOnce()) -> Result<Traced> {
-    let _beside_tracer = OneCpu::keep();
+    let _beside_tracer = keep_on_this_cpu();
     let child = fork_child(|| {
         if ptrace::traceme().is_ok() && raise(Signal::SIGSTOP).is_ok() {
             body();
