@@ -37,8 +37,6 @@ const LATER: u64 = 3;
 const LONGEST: Duration = Duration::from_secs(2);
 /// Two counts of one code differ by less.
 const SAME: f64 = 0.1;
-/// Instructions of an iteration from which on more than an allocation is left of it.
-const SURELY_LEFT: f64 = 250.0;
 /// An operation of an instruction or two is one if it takes this many core cycles more than its empty loop.
 const CYCLES_MORE: f64 = 3.0;
 /// Iterations by which an operation of a few instructions is timed, and batches of which the quickest counts.
@@ -58,10 +56,24 @@ pub(crate) struct EarlyWork {
 /// Instructions of a batch of this many iterations; [`u64::MAX`] if there are too many.
 type Count<'a> = &'a mut dyn FnMut(u64) -> Option<u64>;
 
-/// Instructions of an iteration between these two numbers of them; `None` if they could not be followed.
+impl EarlyWork {
+    /// Says that early iterations executed more than `later` ones did at the same places.
+    fn fall_sentence(self, later: [f64; 2]) -> Option<String> {
+        self.each.into_iter().zip(later).find_map(|(early, later)| {
+            let early = early.filter(|&early| exceeds(early, later, EARLY_TIMES, EARLY_MORE))?;
+            Some(format!(
+                "an early iteration of the process executed {early:.1} instructions and a later one {later:.1}: what it works on is \
+                 used up or remembered, and the figure is of what comes after"
+            ))
+        })
+    }
+}
+
+/// Instructions of an iteration between these two numbers of them; `None` if they could not be followed. The longer batch first: if
+/// that is too long, the shorter one need not be counted.
 fn count_each([less, more]: [u64; 2], count: Count<'_>) -> Option<f64> {
-    let few = count(less).filter(|&few| few < u64::MAX)?;
     let many = count(more).filter(|&many| many < u64::MAX)?;
+    let few = count(less).filter(|&few| few < u64::MAX)?;
     Some((many as f64 - few as f64) / (more - less) as f64)
 }
 
@@ -82,10 +94,9 @@ impl<M: Measurement + 'static> Operation<'_, M> {
     /// Nothing is left of it.
     pub(crate) fn judge_work(&mut self, early: EarlyWork, clock: &Clock) -> Result<()> {
         self.compare_first(early, clock);
-        let [later, _] = self.compare_windows(early, clock)?;
-        let is_short = later * MANY[1] as f64 <= FOLLOWED_MANY as f64;
-        let each = if is_short { self.count_many(clock) } else { None };
+        let each = self.count_many(clock);
         self.judge_remains(each, clock)?;
+        self.compare_windows(early, clock)?;
         self.compare_in_batch(each, clock)?;
         self.find_refusals(clock);
         Ok(())
@@ -128,31 +139,22 @@ impl<M: Measurement + 'static> Operation<'_, M> {
         }
     }
 
-    /// Compares the first iterations of the process with those at the same places of later batches. Returns the most that later
-    /// ones execute; infinity if they could not be followed.
-    fn compare_windows(&mut self, early: EarlyWork, clock: &Clock) -> Result<[f64; 2]> {
+    /// Compares the first iterations of the process with those at the same places of later batches.
+    fn compare_windows(&mut self, early: EarlyWork, clock: &Clock) -> Result<()> {
         let mut most = [0.0_f64; 2];
         for turn in 1..=LATER {
             for (most, later) in most.iter_mut().zip(self.count_windows(clock)) {
                 *most = most.max(later.unwrap_or(f64::INFINITY));
             }
-            let falls = early.each.into_iter().zip(most).find_map(|(early, later)| {
-                let early = early.filter(|&early| exceeds(early, later, EARLY_TIMES, EARLY_MORE))?;
-                Some(format!(
-                    "an early iteration of the process executed {early:.1} instructions and a later one {later:.1}: what it works on \
-                     is used up or remembered, and the figure is of what comes after"
-                ))
-            });
-            if falls.is_none() {
-                break;
-            }
-            if turn == LATER {
-                self.unchecked.extend(falls);
+            // Further windows can only add to the most.
+            if early.fall_sentence(most).is_none() {
+                return Ok(());
             }
             // Elsewhere in its inputs, if these go round.
             self.run_once(7 * turn, clock)?;
         }
-        Ok(most)
+        self.unchecked.extend(early.fall_sentence(most));
+        Ok(())
     }
 
     /// Compares the first iteration of each batch with the others.
@@ -194,14 +196,13 @@ impl<M: Measurement + 'static> Operation<'_, M> {
         Ok(is_longer.then(|| format!("takes {:.1} µs and a later one {:.2} µs", one / 1e3, later / 1e3)))
     }
 
-    /// Instructions of an iteration of a long batch, which a signal may add to: the fewer of two counts, unless they are many.
+    /// Instructions of an iteration of a long batch: the fewer of two counts, since a signal adds instructions to either.
     fn count_many(&mut self, clock: &Clock) -> Option<f64> {
         let mut each = || count_each(MANY, &mut |n| self.count(n, FOLLOWED_MANY, clock));
-        let once = each()?;
-        if once > SURELY_LEFT { Some(once) } else { Some(once.min(each()?)) }
+        Some(each()?.min(each()?))
     }
 
-    /// Compares what an iteration executes, if that was counted, with the same loop without an operation.
+    /// Compares what an iteration executes, if that could be counted, with the same loop without an operation.
     ///
     /// # Errors
     /// It executes no more.
