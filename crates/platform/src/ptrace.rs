@@ -7,6 +7,7 @@
 //! On AArch64 a step loses the reservation of a load-exclusive, so that a loop around a store-exclusive never
 //! ends under it: an operation with such a loop (atomics of cores before Armv8.1) is too long to step through.
 
+mod mid_run;
 #[cfg(any(target_arch = "riscv64", test))]
 mod riscv_step;
 mod syscall_stop;
@@ -20,8 +21,11 @@ use nix::sys::signal::{Signal, raise};
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
+use std::collections::BTreeMap;
 use std::io::IoSliceMut;
 use syscall_stop::read_call;
+
+pub use mid_run::{count_executions, step_mid_run};
 
 /// The text of [`Error::Died`] for a child whose operation panicked.
 pub const PANICKED: &str = "it panicked";
@@ -40,6 +44,8 @@ pub struct Sighting {
     pub instructions: u64,
     /// How often the instruction at the given address was executed.
     pub visits: u64,
+    /// How often each instruction was executed, by address.
+    pub executed: BTreeMap<usize, u64>,
     /// The system calls entered, in order.
     pub entries: Vec<Call>,
     /// Calls that do not count, and are not among them.
@@ -97,6 +103,7 @@ pub fn step_through(body: impl FnOnce(), address: Option<usize>, limit: u64) -> 
     let ended = step_each(body, limit, |step| {
         seen.instructions += 1;
         seen.visits += u64::from(address == Some(step.address));
+        *seen.executed.entry(step.address).or_default() += 1;
         if let Some(call) = seen.entries.last_mut().filter(|_| entered) {
             call.answer = step.call.answer;
         }

@@ -7,6 +7,7 @@
 use super::{Clock, Ticks};
 use crate::platform::bracket_steps::{StepCount, count_steps};
 use crate::platform::ptrace::{self, Sighting};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 pub use crate::platform::ptrace::Call;
@@ -43,6 +44,8 @@ pub struct WitnessReport {
     /// How often the given address was executed in `iterations`; `None` likewise, and if these are so few that one in ten may be
     /// left out of both runs.
     pub visits: Option<u64>,
+    /// How often an iteration executes each instruction, by address; none where brackets were counted.
+    pub rates: BTreeMap<usize, f64>,
     /// The system calls entered in `iterations`.
     pub entries: Vec<Call>,
     /// Readings of a clock in `iterations` that are not among them, because each enters the kernel here.
@@ -119,9 +122,19 @@ fn compare_runs(few: &Sighting, many: &Sighting, [less, more]: [u64; 2]) -> Witn
         instructions: Some((many.instructions as f64 - few.instructions as f64) / iterations as f64),
         instructions_of_shorter: Some(few.instructions as f64 / less as f64),
         visits: shows_a_tenth.then(|| many.visits.saturating_sub(few.visits)),
+        rates: extra_executions(few, many)
+            .map(|(at, extra)| (at, extra as f64 / iterations as f64))
+            .collect(),
         entries: extra_calls(few, many),
         clock_readings: many.left_out.saturating_sub(few.left_out),
     }
+}
+
+/// The instructions that the longer run executed more often, and how much more.
+fn extra_executions<'a>(few: &'a Sighting, many: &'a Sighting) -> impl Iterator<Item = (usize, u64)> + 'a {
+    let extra =
+        |(at, times): (&usize, &u64)| (*at, times.saturating_sub(few.executed.get(at).copied().unwrap_or(0)));
+    many.executed.iter().map(extra).filter(|(_, extra)| *extra > 0)
 }
 
 /// Traces two runs of these numbers of iterations, and reports the system calls by which they differ.

@@ -2,6 +2,7 @@
 
 mod interference;
 mod later;
+mod mid_batch;
 mod plausible;
 mod testimony;
 

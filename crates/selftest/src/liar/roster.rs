@@ -202,6 +202,8 @@ pub(super) const LIARS: &[Row] = &[
     ("syscall/getppid", OPEN, Twisted(UNWATCHED)),
     ("call/u64/3", LATER_WITNESS, Twisted(THREE_QUARTERS_BEYOND_1000)),
     ("call/u64/3", LATER_WITNESS, Twisted(NINE_TENTHS_BEYOND)),
+    ("call/u64/3", LATER_WITNESS, Twisted(COUNTS_BEYOND_100000)),
+    ("known_work/multiply", LATER_WITNESS, Twisted(COUNTS_BEYOND_100000)),
     ("known_work/multiply", LATER_WITNESS, Twisted(THREE_QUARTERS_BEYOND_1000)),
     ("known_work/multiply", LATER_WITNESS, Twisted(NINE_TENTHS_BEYOND)),
     ("known_work/multiply", "timed share", Twisted(BEST_TIMES)),

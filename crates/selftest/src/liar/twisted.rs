@@ -46,6 +46,7 @@ twists! {
     HALF_BEYOND, "does half of what is beyond the witness's batch", 143, |lie, n, clock| lie.honest.run(n - iterations_past_witness(n).div_ceil(2), clock);
     COUNTS_BEYOND, "counts in place of what is beyond the witness's batch", COUNTED_BEYOND, |lie, n, clock| Ok(lie.honest.run(n - iterations_past_witness(n), clock)? + time_counting(iterations_past_witness(n), clock));
     THREE_QUARTERS_BEYOND_1000, "does three quarters of what is beyond 1000 iterations", 1_250, |lie, n, clock| lie.honest.run(n - n.saturating_sub(1_000) / 4, clock);
+    COUNTS_BEYOND_100000, "counts in place of what is beyond 100000 iterations", 105_264, |lie, n, clock| Ok(lie.honest.run(n.min(100_000), clock)? + time_counting(n.saturating_sub(100_000), clock));
     NINE_TENTHS_BEYOND, "does nine tenths of what is beyond the witness's batch", 256, |lie, n, clock| lie.honest.run(n - iterations_past_witness(n) / 10, clock);
     BEST_TIMES, "answers the best of single times for each", 2, |lie, n, clock| Ok(Ticks(lie.run_singly(n, clock)?.into_iter().min().unwrap_or_default().0 * n));
     UNWATCHED, "does half, where a first iteration is as quick as ever", 2, |lie, n, clock| {

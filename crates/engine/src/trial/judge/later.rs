@@ -1,9 +1,9 @@
 //! The second witness. The first witness watches an operation at the start, in batches of at most [`ITERATIONS`],
 //! and misses an operation that does less later. So the second witness watches further batches after the samples,
-//! as long as theirs, or of a random length where that takes too long. It counts system calls by stopping at calls instead of
-//! single-stepping.
+//! as long as theirs, or of a random length where that takes too long. It counts system calls by stopping at calls, and
+//! instructions by single steps: those of some iterations from the middle of a batch, where one bracket holds all of it.
 
-use super::{Judgement, testimony};
+use super::{Judgement, mid_batch, testimony};
 use crate::case::{Case, Claim, Subject};
 use crate::clock::Clock;
 use crate::clock::witness::{self, Call, ITERATIONS, WitnessReport};
@@ -15,7 +15,7 @@ use crate::trial::CaseEnd;
 
 /// Least share of the declared number for these iterations. The code around them only adds, and an honest operation makes each
 /// call: a lie of a twentieth is caught.
-const LEAST: f64 = 0.96;
+pub(super) const LEAST: f64 = 0.96;
 /// Likewise where nothing is declared: the iterations of an honest operation may differ, such as by the length of their input.
 const LEAST_UNDECLARED: f64 = 0.25;
 /// Share below which it is said that later iterations do less than early ones, where nothing is declared.
@@ -25,7 +25,7 @@ const CALLS: f64 = 2_048.0;
 /// Instructions of the longest batch, at a step each: what surrounds the iterations is some 300 …
 const STEPS: f64 = 12_000.0;
 /// … unless this many iterations take more, since the first witness has seen a sixteenth of them.
-const MORE: f64 = 16.0 * ITERATIONS as f64;
+pub(super) const MORE: f64 = 16.0 * ITERATIONS as f64;
 /// Instructions of a batch of [`MORE`] iterations at most.
 const MOST_STEPS: f64 = 60_000.0;
 /// Instructions after which stepping gives up: what surrounds the iterations is stepped through too.
@@ -119,6 +119,16 @@ fn watch_batch(
         }
     }
     let counts = testimony::counts_instructions(case);
+    if counts {
+        match mid_batch::watch_one_loop(case, subject, clock, length, seen) {
+            Ok(Some(judged)) => {
+                sentences.push(judged?);
+                return Ok(Some(Judgement::Held(sentences.join("; "))));
+            }
+            Ok(None) => {}
+            Err(error) => return Ok(Some(Judgement::Unasked(not_watched_sentence(&error)))),
+        }
+    }
     if let Some(each) = seen.instructions.filter(|each| counts && *each > 0.0) {
         // The usual clock, by which a subject cannot tell the watch from a sample; but its readings must not pass for operations.
         let counting = clock.for_instruction_counting();
@@ -223,7 +233,7 @@ fn judge_instructions(case: &Case, sighting: &Sighting, n: u64, each: f64) -> Re
     Ok(format!("a batch of {n} behind the samples executed {} instructions", sighting.instructions))
 }
 
-fn check_at_least(what: &str, times: f64, declared: f64, n: u64) -> Result<(), String> {
+pub(super) fn check_at_least(what: &str, times: f64, declared: f64, n: u64) -> Result<(), String> {
     if times >= LEAST * declared {
         return Ok(());
     }

@@ -1,0 +1,141 @@
+//! A run of which little is watched, since each stop takes microseconds: some instructions of its middle, or how often it executes
+//! one instruction.
+
+use super::{Stepped, Stepper, Stop};
+use crate::error::{Error, Result};
+use nix::sys::ptrace;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+use nix::time::{clock_getcpuclockid, clock_gettime};
+use std::time::Duration;
+
+/// Runs `body` in a forked child until it has used `after` of CPU time, and then one instruction at a time. The addresses of the
+/// next `steps` instructions; `None` if the body ends before, or cannot be followed ([`Stepped::Lost`]).
+///
+/// # Errors
+/// As of [`step_through`](super::step_through).
+pub fn step_mid_run(body: impl FnOnce(), after: Duration, steps: usize) -> Result<Option<Vec<usize>>> {
+    let mut stepper = Stepper::start(body)?;
+    if !stepper.run_for(after)? {
+        return Ok(None);
+    }
+    let mut addresses = Vec::with_capacity(steps);
+    while addresses.len() < steps {
+        addresses.push(stepper.next()?.address);
+        if stepper.execute_instruction()? != Stepped::On {
+            return Ok(None);
+        }
+    }
+    Ok(Some(addresses))
+}
+
+/// Runs `body` in a forked child, and counts how often it executes the instruction at `address`, by a breakpoint of the processor.
+/// `None` if that is more than `most` times.
+///
+/// # Errors
+/// As of [`step_through`](super::step_through); [`Error::Missing`] if the kernel or this processor has no such breakpoint.
+#[cfg(target_arch = "x86_64")]
+pub fn count_executions(body: impl FnOnce(), address: usize, most: u64) -> Result<Option<u64>> {
+    let mut child = super::fork_stopped_child(body)?;
+    // In the register of control, the lowest bit enables the first breakpoint; zero is its kind, an execution: ptrace(2), and the
+    // AMD64 Architecture Programmer's Manual, volume 2, section 13.1.
+    for (register, value) in [(0, address as i64), (7, 1)] {
+        let place = std::mem::offset_of!(libc::user, u_debugreg) + register * size_of::<u64>();
+        ptrace::write_user(child.pid, place as ptrace::AddressType, value).map_err(|errno| {
+            Error::Missing(format!("the kernel refuses a breakpoint of the processor: {errno}"))
+        })?;
+    }
+    let (mut times, mut deliver) = (0, None);
+    while times <= most {
+        ptrace::cont(child.pid, deliver.take()).map_err(|errno| Error::from_errno("ptrace cont", errno))?;
+        match child.wait_for_stop()? {
+            Stop::Ended => return Ok(Some(times)),
+            Stop::Signal(Signal::SIGTRAP) => times += 1,
+            Stop::Signal(signal) => deliver = Some(signal),
+            Stop::Entry => {}
+        }
+    }
+    Ok(None)
+}
+
+/// As on x86-64, where alone there is one.
+#[cfg(not(target_arch = "x86_64"))]
+pub fn count_executions(_: impl FnOnce(), _: usize, _: u64) -> Result<Option<u64>> {
+    Err(Error::Missing("no breakpoint of this processor is set here".into()))
+}
+
+impl Stepper {
+    /// Lets the child run at full speed until it has used this CPU time, and stops it. Whether it has not ended before.
+    fn run_for(&mut self, cpu_time: Duration) -> Result<bool> {
+        let pid = self.child.pid;
+        let refused = |what| move |errno| Error::from_errno(what, errno);
+        let spent = || clock_getcpuclockid(pid).and_then(clock_gettime).map(Duration::from);
+        let begun = spent().map_err(refused("clock_gettime of a witness"))?;
+        let mut deliver = None;
+        loop {
+            ptrace::cont(pid, deliver.take()).map_err(refused("ptrace cont"))?;
+            // Not reaped here: its number and its clock stay its own.
+            let stops =
+                WaitPidFlag::WSTOPPED | WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT | WaitPidFlag::WNOHANG;
+            while waitid(Id::Pid(pid), stops).map_err(refused("waitid of a witness"))?
+                == WaitStatus::StillAlive
+            {
+                // What has just ended may have no clock any more.
+                let Ok(now) = spent() else { break };
+                let left = cpu_time.saturating_sub(now.saturating_sub(begun));
+                if left.is_zero() {
+                    kill(pid, Signal::SIGSTOP).map_err(refused("kill of a witness"))?;
+                    break;
+                }
+                std::thread::sleep(left);
+            }
+            match self.child.wait_for_stop()? {
+                Stop::Ended => return Ok(false),
+                Stop::Signal(Signal::SIGSTOP) => return Ok(true),
+                Stop::Signal(signal) => deliver = Some(signal),
+                Stop::Entry => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch;
+
+    #[test]
+    fn the_middle_of_a_loop_is_two_instructions_a_turn() {
+        let body = || arch::register_loop(1 << 40);
+        let after = Duration::from_millis(1);
+        let addresses = step_mid_run(body, after, 200).expect("traced").expect("it goes on");
+        let first = addresses.iter().filter(|address| **address == addresses[0]).count();
+        assert_eq!((addresses.len(), first), (200, 100));
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn a_breakpoint_counts_what_single_steps_count() {
+        let body = |n| move || (0..n).for_each(|_| _ = std::hint::black_box(arch::add_chain(64)));
+        let seen = crate::ptrace::step_through(body(9), None, 100_000).expect("traced").expect("short");
+        let each: Vec<usize> =
+            seen.executed.iter().filter(|(_, times)| **times == 9).map(|(at, _)| *at).collect();
+        let count = |n, most| match count_executions(body(n), each[each.len() / 2], most) {
+            Err(Error::Missing(sentence)) => {
+                crate::testing::print_skipped(&sentence);
+                None
+            }
+            counted => Some(counted.expect("traced")),
+        };
+        assert!(count(500, 1_000).is_none_or(|times| times == Some(500)));
+        assert!(count(500, 100).is_none_or(|times| times.is_none()), "more than wanted");
+    }
+
+    #[test]
+    fn what_ends_before_has_no_middle() {
+        let body = || arch::register_loop(10);
+        assert_eq!(step_mid_run(body, Duration::from_secs(1), 200).expect("traced"), None);
+        let nearly = || std::thread::sleep(Duration::from_millis(5));
+        assert_eq!(step_mid_run(nearly, Duration::from_millis(100), 200).expect("traced"), None);
+    }
+}
