@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout, reason = "a member says what it has collected")]
 
 use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use std::io::{BufRead, BufReader, Lines};
 use std::net::SocketAddr;
@@ -64,6 +65,13 @@ impl Process {
 
     fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.0.id() as i32), signal).unwrap();
+    }
+
+    /// Stops it. A signal alone takes effect later: it could still answer the next message.
+    fn stop(&self) {
+        self.signal(Signal::SIGSTOP);
+        let stopped = waitpid(Pid::from_raw(self.0.id() as i32), Some(WaitPidFlag::WUNTRACED)).unwrap();
+        assert!(matches!(stopped, WaitStatus::Stopped(..)), "{stopped:?}");
     }
 
     /// When the settings took effect that a change has ended, the samples under them, and their period.
@@ -130,7 +138,7 @@ fn a_request_takes_effect_in_all_processes_at_one_logical_time() {
 fn what_one_process_does_not_answer_is_changed_in_none() {
     let (mut manager, mut processes) = group(&["a", "b", "c"], "");
     manager.request(&FAST).unwrap();
-    processes[1].signal(Signal::SIGSTOP);
+    processes[1].stop();
     let refused = manager.request(&SLOW).unwrap_err();
     assert!(matches!(&refused, Error::Disturbed(why) if why.contains("b does not answer")), "{refused}");
     assert_eq!(manager.update_members().len(), 2, "it is excluded");

@@ -45,7 +45,7 @@ pub struct WitnessReport {
     /// left out of both runs.
     pub visits: Option<u64>,
     /// How often an iteration executes each instruction, by address; none where brackets were counted.
-    pub rates: BTreeMap<usize, f64>,
+    pub(crate) rates: BTreeMap<usize, f64>,
     /// The system calls entered in `iterations`.
     pub entries: Vec<Call>,
     /// Readings of a clock in `iterations` that are not among them, because each enters the kernel here.

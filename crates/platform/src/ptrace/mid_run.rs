@@ -33,7 +33,8 @@ pub fn step_mid_run(body: impl FnOnce(), after: Duration, steps: usize) -> Resul
 /// `None` if that is more than `most` times.
 ///
 /// # Errors
-/// As of [`step_through`](super::step_through); [`Error::Missing`] if the kernel or this processor has no such breakpoint.
+/// As of [`step_through`](super::step_through); [`Error::Missing`] if the kernel or this processor has no such breakpoint, or it was
+/// never met.
 #[cfg(target_arch = "x86_64")]
 pub fn count_executions(body: impl FnOnce(), address: usize, most: u64) -> Result<Option<u64>> {
     let mut child = super::fork_stopped_child(body)?;
@@ -49,6 +50,10 @@ pub fn count_executions(body: impl FnOnce(), address: usize, most: u64) -> Resul
     while times <= most {
         ptrace::cont(child.pid, deliver.take()).map_err(|errno| Error::from_errno("ptrace cont", errno))?;
         match child.wait_for_stop()? {
+            // An emulator may accept a breakpoint and ignore it.
+            Stop::Ended if times == 0 => {
+                return Err(Error::Missing("a breakpoint of the processor was never met".into()));
+            }
             Stop::Ended => return Ok(Some(times)),
             Stop::Signal(Signal::SIGTRAP) => times += 1,
             Stop::Signal(signal) => deliver = Some(signal),
@@ -129,6 +134,8 @@ mod tests {
         };
         assert!(count(500, 1_000).is_none_or(|times| times == Some(500)));
         assert!(count(500, 100).is_none_or(|times| times.is_none()), "more than wanted");
+        let elsewhere = arch::register_loop as *const () as usize;
+        assert!(matches!(count_executions(body(5), elsewhere, 9), Err(Error::Missing(_))), "never met");
     }
 
     #[test]

@@ -118,35 +118,44 @@ fn watch_batch(
             Err(error) => return Ok(Some(Judgement::Unasked(not_watched_sentence(&error)))),
         }
     }
-    let counts = testimony::counts_instructions(case);
-    if counts {
-        match mid_batch::watch_one_loop(case, subject, clock, length, seen) {
-            Ok(Some(judged)) => {
-                sentences.push(judged?);
-                return Ok(Some(Judgement::Held(sentences.join("; "))));
-            }
-            Ok(None) => {}
-            Err(error) => return Ok(Some(Judgement::Unasked(not_watched_sentence(&error)))),
-        }
-    }
-    if let Some(each) = seen.instructions.filter(|each| counts && *each > 0.0) {
-        // The usual clock, by which a subject cannot tell the watch from a sample; but its readings must not pass for operations.
-        let counting = clock.for_instruction_counting();
-        let clock = if case.one_by_one { &counting } else { clock };
-        let n = length((STEPS / each).max(MORE).min(MOST_STEPS / each));
-        match watch_instructions(case, subject, clock, n) {
-            Ok(Some(sighting)) => {
-                sentences.push(judge_instructions(case, &sighting, n, each)?);
-                if let Some(sentence) = falling_work_sentence(case, &sighting, n, each) {
-                    return Ok(Some(Judgement::Unasked(sentence)));
-                }
-            }
-            // It does more than the first witness saw.
-            Ok(None) => {}
-            Err(error) => return Ok(Some(Judgement::Unasked(not_watched_sentence(&error)))),
-        }
+    match judge_watched_instructions(case, subject, clock, length, seen)? {
+        Some(Judgement::Held(sentence)) => sentences.push(sentence),
+        None => {}
+        unasked => return Ok(unasked),
     }
     Ok((!sentences.is_empty()).then(|| Judgement::Held(sentences.join("; "))))
+}
+
+/// Watches the instructions of a batch: by its middle if it is one loop, and otherwise all of them.
+fn judge_watched_instructions(
+    case: &Case,
+    subject: &mut dyn Subject,
+    clock: &Clock,
+    length: &mut dyn FnMut(f64) -> u64,
+    seen: &WitnessReport,
+) -> Result<Option<Judgement>, String> {
+    let not_watched = |error| Ok(Some(Judgement::Unasked(not_watched_sentence(&error))));
+    let each = seen.instructions.filter(|each| testimony::counts_instructions(case) && *each > 0.0);
+    let Some(each) = each else { return Ok(None) };
+    match mid_batch::watch_one_loop(case, subject, clock, length, seen) {
+        Ok(Some(said)) => return said.map(|sentence| Some(Judgement::Held(sentence))),
+        Ok(None) => {}
+        Err(error) => return not_watched(error),
+    }
+    // The usual clock, by which a subject cannot tell the watch from a sample; but its readings must not pass for operations.
+    let counting = clock.for_instruction_counting();
+    let clock = if case.one_by_one { &counting } else { clock };
+    let n = length((STEPS / each).max(MORE).min(MOST_STEPS / each));
+    match watch_instructions(case, subject, clock, n) {
+        Ok(Some(sighting)) => {
+            let sentence = judge_instructions(case, &sighting, n, each)?;
+            let falling = falling_work_sentence(case, &sighting, n, each);
+            Ok(Some(falling.map_or(Judgement::Held(sentence), Judgement::Unasked)))
+        }
+        // It does more than the first witness saw.
+        Ok(None) => Ok(None),
+        Err(error) => not_watched(error),
+    }
 }
 
 /// Steps through a batch of `n`. What is claimed to keep working is counted in brackets if there are any, as by the first witness.
