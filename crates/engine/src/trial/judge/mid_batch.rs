@@ -20,6 +20,8 @@ const ITERATIONS: f64 = 8.0;
 const STEPS: [f64; 2] = [1_500.0, 16_000.0];
 /// Least time of a batch: a forked child uses some tenths of a millisecond before it begins.
 const LEAST: Duration = Duration::from_millis(4);
+/// Batches of growing length before one takes that long.
+const LONGER: usize = 4;
 /// Least share of this time in the bracket of the clock.
 const IN_BRACKET: f64 = 0.9;
 /// The middle begins behind this share of a batch, and takes as much twice.
@@ -76,14 +78,23 @@ pub(super) fn watch_one_loop(
     }
 }
 
-/// The iterations of a batch that takes long enough, and its time; `None` if less than most of it stands in the bracket.
+/// The iterations of a batch that takes long enough, and its time; `None` if less than most of it stands in the bracket, or its time
+/// does not grow with it.
 fn time_batch(subject: &mut dyn Subject, clock: &Clock, iterations: u64) -> Result<Option<(u64, Duration)>> {
-    let begun = Instant::now();
-    let bracket_ns = clock.nanoseconds(subject.run(iterations, clock)?).0;
-    let time = begun.elapsed().max(Duration::from_nanos(1));
-    let times = LEAST.div_duration_f64(time).ceil().max(1.0);
-    let is_one_bracket = bracket_ns >= IN_BRACKET * time.as_nanos() as f64;
-    Ok(is_one_bracket.then(|| (iterations.saturating_mul(times as u64), time.mul_f64(times))))
+    let mut n = iterations;
+    for _ in 0..LONGER {
+        let begun = Instant::now();
+        let bracket_ns = clock.nanoseconds(subject.run(n, clock)?).0;
+        let time = begun.elapsed().max(Duration::from_nanos(1));
+        if bracket_ns < IN_BRACKET * time.as_nanos() as f64 {
+            return Ok(None);
+        }
+        if time >= LEAST {
+            return Ok(Some((n, time)));
+        }
+        n = n.saturating_mul((2.0 * LEAST.div_duration_f64(time)).ceil() as u64);
+    }
+    Ok(None)
 }
 
 /// What the middle of a batch shows.
