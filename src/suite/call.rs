@@ -114,9 +114,8 @@ mod tests {
 
     /// Executions of the instruction at this address in one iteration of the loop.
     fn per_turn(body: fn(u64), address: usize) -> u64 {
-        let [few, many] = [8, 16].map(|n| {
-            step_through(|| body(n), Some(address), 100_000).expect("traced").expect("short").visits
-        });
+        let [few, many] = [8, 16]
+            .map(|n| step_through(|| body(n), 100_000).expect("traced").expect("short").visits(address));
         (many - few) / 8
     }
 

@@ -118,7 +118,7 @@ impl<M: Measurement + 'static> Operation<'_, M> {
     /// The instructions of one iteration: in its bracket, or where there is none with all around it.
     fn follow(&mut self, clock: &Clock) -> Option<u64> {
         self.count(1, FOLLOWED, clock).or_else(|| {
-            let followed = ptrace::step_through(|| drop(self.run_once(1, clock)), None, FOLLOWED).ok()?;
+            let followed = ptrace::step_through(|| drop(self.run_once(1, clock)), FOLLOWED).ok()?;
             Some(followed.map_or(u64::MAX, |seen| seen.instructions))
         })
     }

@@ -231,7 +231,7 @@ mod tests {
             let (read, write) = nix::unistd::pipe().expect("a pipe");
             let forks = Child::start(|| {
                 loop {
-                    let _ = crate::ptrace::step_through(|| (), None, 0);
+                    let _ = crate::ptrace::step_through(|| (), 0);
                 }
             });
             drop(write);

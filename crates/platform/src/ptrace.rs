@@ -42,8 +42,6 @@ pub const NO_STEPS: &str = "no process can be stopped behind each of its instruc
 pub struct Sighting {
     /// Instructions executed in user space.
     pub instructions: u64,
-    /// How often the instruction at the given address was executed.
-    pub visits: u64,
     /// How often each instruction was executed, by address.
     pub executed: BTreeMap<usize, u64>,
     /// The system calls entered, in order.
@@ -53,6 +51,11 @@ pub struct Sighting {
 }
 
 impl Sighting {
+    /// How often the instruction at this address was executed.
+    pub fn visits(&self, address: usize) -> u64 {
+        self.executed.get(&address).copied().unwrap_or(0)
+    }
+
     /// Removes the calls for which `counts` is false, and adds their number to `left_out`.
     pub fn retain_counted(&mut self, counts: impl Fn(&Call) -> bool) {
         let all = self.entries.len();
@@ -97,12 +100,11 @@ pub struct Step {
 ///
 /// # Errors
 /// The kernel refuses a child or `ptrace`; [`Error::Died`] if the child does not end with code 0.
-pub fn step_through(body: impl FnOnce(), address: Option<usize>, limit: u64) -> Result<Option<Sighting>> {
+pub fn step_through(body: impl FnOnce(), limit: u64) -> Result<Option<Sighting>> {
     let mut seen = Sighting::default();
     let mut entered = false;
     let ended = step_each(body, limit, |step| {
         seen.instructions += 1;
-        seen.visits += u64::from(address == Some(step.address));
         *seen.executed.entry(step.address).or_default() += 1;
         if let Some(call) = seen.entries.last_mut().filter(|_| entered) {
             call.answer = step.call.answer;
@@ -332,9 +334,10 @@ mod tests {
     use crate::arch;
 
     fn per_turn(body: fn(u64), address: Option<usize>) -> (u64, u64) {
-        let seen = [8, 16].map(|n| step_through(|| body(n), address, 100_000));
+        let seen = [8, 16].map(|n| step_through(|| body(n), 100_000));
         let [few, many] = seen.map(|s| s.expect("traced").expect("short"));
-        ((many.instructions - few.instructions) / 8, (many.visits - few.visits) / 8)
+        let visits = |seen: &Sighting| address.map_or(0, |address| seen.visits(address));
+        ((many.instructions - few.instructions) / 8, (visits(&many) - visits(&few)) / 8)
     }
 
     #[test]
@@ -345,7 +348,7 @@ mod tests {
     #[test]
     fn both_ways_see_the_same_kernel_entries() {
         let body = || (0..5).for_each(|_| _ = nix::unistd::getppid());
-        let stepped = step_through(body, None, 100_000).expect("traced").expect("short");
+        let stepped = step_through(body, 100_000).expect("traced").expect("short");
         let listed = list_syscalls(body, usize::MAX, |_| true).expect("traced");
         for seen in [stepped, listed] {
             let asked = seen.entries.iter().filter(|call| call.number == libc::SYS_getppid);
@@ -356,7 +359,7 @@ mod tests {
 
     #[test]
     fn a_refusal_is_seen_and_a_restart_is_none() {
-        let seen = step_through(|| _ = crate::syscall::RawCall::nonexistent_call().repeat(1), None, 100_000);
+        let seen = step_through(|| _ = crate::syscall::RawCall::nonexistent_call().repeat(1), 100_000);
         let entries = seen.expect("traced").expect("short").entries;
         assert!(
             entries.iter().any(|call| call.is_refused() && call.answer == -i64::from(libc::ENOSYS)),
@@ -369,6 +372,6 @@ mod tests {
 
     #[test]
     fn too_long_is_said_and_leaves_no_child() {
-        assert_eq!(step_through(|| arch::register_loop(1 << 30), None, 1000).expect("traced"), None);
+        assert_eq!(step_through(|| arch::register_loop(1 << 30), 1000).expect("traced"), None);
     }
 }

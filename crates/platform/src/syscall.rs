@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn a_repeated_call_enters_the_kernel_each_time() {
         for n in [1, 7] {
-            let seen = ptrace::step_through(|| _ = RawCall::getppid().repeat(n), None, 100_000);
+            let seen = ptrace::step_through(|| _ = RawCall::getppid().repeat(n), 100_000);
             let entries = seen.expect("traced").expect("short").entries;
             assert_eq!(entries.iter().filter(|call| call.number == libc::SYS_getppid).count(), n as usize);
         }

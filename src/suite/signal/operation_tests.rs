@@ -66,7 +66,7 @@ fn a_witness_sees_a_fault_repaired() {
             page.write();
         };
         let listed = list_syscalls(&mut body, usize::MAX, |_| true).expect("listed").entries;
-        let stepped = step_through(&mut body, None, 100_000).expect("stepped").expect("short").entries;
+        let stepped = step_through(&mut body, 100_000).expect("stepped").expect("short").entries;
         for seen in [listed, stepped] {
             let wanted = [libc::SYS_mprotect, libc::SYS_mprotect, libc::SYS_rt_sigreturn];
             let seen: Vec<_> = seen.iter().map(|call| call.number).collect();

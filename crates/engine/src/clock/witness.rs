@@ -90,14 +90,14 @@ pub fn watch_runs(
         Watch::Calls | Watch::CallsOfTen => Vec::new(),
     };
     // One closure for all, so that all run the same code.
-    let mut step = |n, most| ptrace::step_through(|| run(n), address, most);
+    let mut step = |n, most| ptrace::step_through(|| run(n), most);
     for ([less, more], most) in runs {
         // The longer run has nearly twice as many, or three times.
         let few = step(less, most * less / more)?;
         let many = if few.is_some() { step(more, most)? } else { None };
         if let (Some(mut few), Some(mut many)) = (few, many) {
             [&mut few, &mut many].into_iter().for_each(|seen| seen.retain_counted(counts));
-            return Ok(compare_runs(&few, &many, [less, more]));
+            return Ok(compare_runs(&few, &many, [less, more], address));
         }
     }
     if matches!(how, Watch::StepsAlone(_)) {
@@ -111,9 +111,15 @@ pub fn watch_runs(
     trace_calls_only(&mut run, [FEW, 2 * FEW], counts)
 }
 
-/// By what two runs of these numbers of iterations differ.
-fn compare_runs(few: &Sighting, many: &Sighting, [less, more]: [u64; 2]) -> WitnessReport {
+/// By what two runs of these numbers of iterations differ, among it how often the instruction at `address` was executed.
+fn compare_runs(
+    few: &Sighting,
+    many: &Sighting,
+    [less, more]: [u64; 2],
+    address: Option<usize>,
+) -> WitnessReport {
     let iterations = more - less;
+    let visits = |seen: &Sighting| address.map_or(0, |address| seen.visits(address));
     // A run that leaves out one iteration in ten, rounded up, leaves out as many of three as of one, and what is visited around
     // the iterations hides that.
     let shows_a_tenth = more.div_ceil(10) > less.div_ceil(10);
@@ -121,7 +127,7 @@ fn compare_runs(few: &Sighting, many: &Sighting, [less, more]: [u64; 2]) -> Witn
         iterations,
         instructions: Some((many.instructions as f64 - few.instructions as f64) / iterations as f64),
         instructions_of_shorter: Some(few.instructions as f64 / less as f64),
-        visits: shows_a_tenth.then(|| many.visits.saturating_sub(few.visits)),
+        visits: shows_a_tenth.then(|| visits(many).saturating_sub(visits(few))),
         rates: extra_executions(few, many)
             .map(|(at, extra)| (at, extra as f64 / iterations as f64))
             .collect(),
@@ -132,8 +138,7 @@ fn compare_runs(few: &Sighting, many: &Sighting, [less, more]: [u64; 2]) -> Witn
 
 /// The instructions that the longer run executed more often, and how much more.
 fn extra_executions<'a>(few: &'a Sighting, many: &'a Sighting) -> impl Iterator<Item = (usize, u64)> + 'a {
-    let extra =
-        |(at, times): (&usize, &u64)| (*at, times.saturating_sub(few.executed.get(at).copied().unwrap_or(0)));
+    let extra = |(at, times): (&usize, &u64)| (*at, times.saturating_sub(few.visits(*at)));
     many.executed.iter().map(extra).filter(|(_, extra)| *extra > 0)
 }
 
@@ -194,7 +199,7 @@ pub(crate) fn watch_brackets(
         if let Some(many) = count(more, most)? {
             let [few, many] =
                 [few, many].map(|count| Sighting { instructions: count.instructions, ..Sighting::default() });
-            return Ok(Some(WitnessReport { visits: None, ..compare_runs(&few, &many, [less, more]) }));
+            return Ok(Some(WitnessReport { visits: None, ..compare_runs(&few, &many, [less, more], None) }));
         }
     }
     Ok(Some(WitnessReport::default()))
@@ -219,6 +224,9 @@ mod tests {
     use crate::platform::time::{self, KernelClock};
     use syscost_platform::testing::print_skipped;
 
+    /// An address.
+    const CALLEE: usize = 64;
+
     #[test]
     fn a_chain_is_one_instruction_a_link_and_its_loop() {
         let seen =
@@ -241,19 +249,24 @@ mod tests {
 
     #[test]
     fn an_iteration_that_both_runs_leave_out_is_missed() {
-        let run =
-            |done: u64| Sighting { visits: done, instructions: 40 + 5_000 * done, ..Sighting::default() };
-        let honest = compare_runs(&run(1), &run(3), FEW_STEPPED);
+        let run = |done: u64| Sighting {
+            executed: [(CALLEE, done)].into(),
+            instructions: 40 + 5_000 * done,
+            ..Sighting::default()
+        };
+        let honest = compare_runs(&run(1), &run(3), FEW_STEPPED, Some(CALLEE));
         assert_eq!((honest.visits, honest.instructions), (None, Some(5_000.0)));
         assert!(honest.instructions_of_shorter >= honest.instructions);
-        let lie = compare_runs(&run(0), &run(2), FEW_STEPPED);
+        let lie = compare_runs(&run(0), &run(2), FEW_STEPPED, Some(CALLEE));
         assert_eq!((lie.instructions, lie.instructions_of_shorter), (Some(5_000.0), Some(40.0)));
     }
 
     #[test]
     fn visits_around_the_iterations_hide_none_that_is_left_out() {
-        let lie = |n: u64| Sighting { visits: 2 + n - n.div_ceil(10), ..Sighting::default() };
-        let visits = |[less, more]: [u64; 2]| compare_runs(&lie(less), &lie(more), [less, more]).visits;
+        let lie =
+            |n: u64| Sighting { executed: [(CALLEE, 2 + n - n.div_ceil(10))].into(), ..Sighting::default() };
+        let visits =
+            |[less, more]: [u64; 2]| compare_runs(&lie(less), &lie(more), [less, more], Some(CALLEE)).visits;
         assert_eq!([FEW_STEPPED, FEW_LONG, [FEW, 2 * FEW]].map(visits), [None, Some(9), Some(58)]);
     }
 

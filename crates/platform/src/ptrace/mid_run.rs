@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn a_breakpoint_counts_what_single_steps_count() {
         let body = |n| move || (0..n).for_each(|_| _ = std::hint::black_box(arch::add_chain(64)));
-        let seen = crate::ptrace::step_through(body(9), None, 100_000).expect("traced").expect("short");
+        let seen = crate::ptrace::step_through(body(9), 100_000).expect("traced").expect("short");
         let each: Vec<usize> =
             seen.executed.iter().filter(|(_, times)| **times == 9).map(|(at, _)| *at).collect();
         let count = |n, most| match count_executions(body(n), each[each.len() / 2], most) {

@@ -175,7 +175,7 @@ fn watch_instructions(
             _ => {}
         }
     }
-    ptrace::step_through(|| drop(subject.run(n, clock)), testimony::claimed_callee(case), STEPS_IN_ALL)
+    ptrace::step_through(|| drop(subject.run(n, clock)), STEPS_IN_ALL)
 }
 
 /// Says that iterations behind the samples do less than early ones, and yet too much to disprove them: their inputs may differ.
@@ -227,7 +227,9 @@ fn judge_listed_calls(case: &Case, entries: &[Call], n: u64) -> Result<String, S
 fn judge_instructions(case: &Case, sighting: &Sighting, n: u64, each: f64) -> Result<String, String> {
     for claim in &case.claims {
         match claim {
-            Claim::Calls(_) => check_at_least("the callee was entered", sighting.visits as f64, n as f64, n)?,
+            Claim::Calls(at) => {
+                check_at_least("the callee was entered", sighting.visits(at()) as f64, n as f64, n)?
+            }
             Claim::Executes(_) => {
                 let (seen, due) = (sighting.instructions as f64, each * n as f64);
                 check_at_least("an instruction was executed", seen, due, n)?;
