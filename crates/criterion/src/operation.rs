@@ -32,6 +32,8 @@ pub(crate) struct Operation<'f, M: Measurement> {
     pub(crate) outcome: Outcome,
     /// Instructions of an iteration without the operation; 0 if that is not known.
     pub(crate) empty_loop: f64,
+    /// The address of an instruction that each iteration executes once, if one is known.
+    pub(crate) once: Option<usize>,
     /// How long an iteration and its preparation take; at most so long before any was run.
     pub(crate) each: Duration,
     /// Whether other threads take part.
@@ -51,6 +53,7 @@ impl<'f, M: Measurement + 'static> Operation<'f, M> {
             call,
             outcome: Outcome::default(),
             empty_loop: 0.0,
+            once: None,
             each: Duration::ZERO,
             is_parallel: false,
             others_ns: 0.0,

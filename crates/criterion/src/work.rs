@@ -4,9 +4,12 @@ use crate::bencher::is_single;
 use crate::operation::Operation;
 use criterion::measurement::Measurement;
 use std::time::{Duration, Instant};
-use syscost_engine::clock::witness::{MANY_BRACKETED as MANY, count_in_brackets};
+use syscost_engine::clock::witness::{
+    MANY_BRACKETED as MANY, count_each_behind, count_in_brackets, find_once,
+};
 use syscost_engine::clock::{Clock, Ticks};
 use syscost_engine::{Error, Result, libc};
+use syscost_platform::bracket_steps::StepCount;
 use syscost_platform::ptrace::{self, Call};
 
 /// Instructions of the first iteration up to which it is followed.
@@ -26,7 +29,7 @@ const ONCE_TIMES_LONGER: f64 = 10.0;
 /// Longest first iteration that is compared by time, ns.
 const ONCE_LONGEST_NS: f64 = 50e6;
 /// Iterations by which the early work of a process is compared with its later work: no collection that doubles grows between these.
-const WINDOWS: [[u64; 2]; 2] = [[9, 13], [34, 56]];
+const WINDOWS: [[u64; 2]; 2] = [[9, 13], [34, 42]];
 /// Early iterations do more if they execute this many times as many instructions …
 const EARLY_TIMES: f64 = 1.5;
 /// … and this many more.
@@ -39,9 +42,9 @@ const LONGEST: Duration = Duration::from_secs(2);
 const SAME: f64 = 0.1;
 /// An operation of an instruction or two is one if it takes this many core cycles more than its empty loop.
 const CYCLES_MORE: f64 = 3.0;
-/// Iterations by which an operation of a few instructions is timed, and batches of which the quickest counts.
+/// Iterations by which an operation of a few instructions is timed.
 const TIMED: u64 = 4_000;
-/// See [`TIMED`].
+/// Batches of which the quickest counts.
 const TRIES: usize = 9;
 
 /// What the iterations of a process that has just begun execute.
@@ -52,9 +55,6 @@ pub(crate) struct EarlyWork {
     /// Each in [`WINDOWS`].
     each: [Option<f64>; 2],
 }
-
-/// Instructions of a batch of this many iterations; [`u64::MAX`] if there are too many.
-type Count<'a> = &'a mut dyn FnMut(u64) -> Option<u64>;
 
 impl EarlyWork {
     /// Says that early iterations executed more than `later` ones did at the same places.
@@ -69,14 +69,6 @@ impl EarlyWork {
     }
 }
 
-/// Instructions of an iteration between these two numbers of them; `None` if they could not be followed. The longer batch first: if
-/// that is too long, the shorter one need not be counted.
-fn count_each([less, more]: [u64; 2], count: Count<'_>) -> Option<f64> {
-    let many = count(more).filter(|&many| many < u64::MAX)?;
-    let few = count(less).filter(|&few| few < u64::MAX)?;
-    Some((many as f64 - few as f64) / (more - less) as f64)
-}
-
 impl<M: Measurement + 'static> Operation<'_, M> {
     /// Looks at the first iterations, before any is run in this process.
     pub(crate) fn early_work(&mut self, clock: &Clock) -> EarlyWork {
@@ -85,6 +77,7 @@ impl<M: Measurement + 'static> Operation<'_, M> {
         let begun = Instant::now();
         let first = self.follow(clock);
         self.each = begun.elapsed() / TRACING;
+        self.once = self.find_once(clock);
         EarlyWork { first, each: self.count_windows(clock) }
     }
 
@@ -93,8 +86,10 @@ impl<M: Measurement + 'static> Operation<'_, M> {
     /// # Errors
     /// Nothing is left of it.
     pub(crate) fn judge_work(&mut self, early: EarlyWork, clock: &Clock) -> Result<()> {
-        self.compare_first(early, clock);
-        let each = self.count_many(clock);
+        let later = self.follow(clock);
+        self.compare_first(early, later);
+        let is_long = early.each[0].is_none() && later.is_none_or(|later| later >= FOLLOWED_MANY / MANY[1]);
+        let each = if is_long { None } else { self.count_many(clock) };
         self.judge_remains(each, clock)?;
         self.compare_windows(early, clock)?;
         self.compare_in_batch(each, clock)?;
@@ -102,17 +97,50 @@ impl<M: Measurement + 'static> Operation<'_, M> {
         Ok(())
     }
 
-    /// Instructions in the brackets of a batch, traced in a copy of this process.
+    /// Instructions in the brackets of a batch, traced in a copy of this process; [`u64::MAX`] if there are too many.
     fn count(&mut self, iterations: u64, limit: u64, clock: &Clock) -> Option<u64> {
+        Some(self.count_steps(iterations, limit, clock)?.map_or(u64::MAX, |count| count.instructions))
+    }
+
+    /// Likewise; `None` in the place of too many.
+    fn count_steps(&mut self, iterations: u64, limit: u64, clock: &Clock) -> Option<Option<StepCount>> {
         if self.each * iterations as u32 > LONGEST {
             return None;
         }
-        let counted = count_in_brackets(|counting| self.run_once(iterations, counting), clock, limit).ok()?;
-        counted.map_or(Some(u64::MAX), |count| (count.brackets > 0).then_some(count.instructions))
+        let counted = count_in_brackets(|counting| self.run_once(iterations, counting), clock, limit).ok();
+        counted.filter(|counted| counted.as_ref().is_none_or(|count| count.brackets > 0))
+    }
+
+    /// An instruction that each iteration executes once.
+    fn find_once(&mut self, clock: &Clock) -> Option<usize> {
+        const RUNS: [u64; 2] = [1, 3];
+        let [one, three] = RUNS.map(|n| self.count_steps(n, FOLLOWED_MANY, clock).flatten());
+        find_once([one?, three?], RUNS)
     }
 
     fn count_windows(&mut self, clock: &Clock) -> [Option<f64>; 2] {
-        WINDOWS.map(|window| count_each(window, &mut |n| self.count(n, FOLLOWED_MANY, clock)))
+        let [near, far] = WINDOWS;
+        let each = self.count_each(near, clock);
+        // If these are too many, or are not counted, so are those of a longer batch.
+        [each, each.and_then(|_| self.count_each(far, clock))]
+    }
+
+    /// Instructions of an iteration between these two numbers of them; `None` if they could not be followed.
+    fn count_each(&mut self, window: [u64; 2], clock: &Clock) -> Option<f64> {
+        let [less, more] = window;
+        if self.each * more as u32 > LONGEST {
+            return None;
+        }
+        if let Some(once) = self.once {
+            let run = |n, counting: &Clock| self.run_once(n, counting);
+            if let Ok(counted) = count_each_behind(run, once, window, clock, FOLLOWED_MANY) {
+                return counted;
+            }
+        }
+        // The longer batch first: if that is too long, the shorter one need not be counted.
+        let many = self.count_steps(more, FOLLOWED_MANY, clock)??;
+        let few = self.count_steps(less, FOLLOWED_MANY, clock)??;
+        Some((many.instructions as f64 - few.instructions as f64) / (more - less) as f64)
     }
 
     /// The instructions of one iteration: in its bracket, or where there is none with all around it.
@@ -124,9 +152,10 @@ impl<M: Measurement + 'static> Operation<'_, M> {
     }
 
     /// Compares the first iteration with one that comes later.
-    fn compare_first(&mut self, early: EarlyWork, clock: &Clock) {
-        let later = self.follow(clock).filter(|&later| later < u64::MAX);
-        let (Some(first), Some(later)) = (early.first, later) else { return };
+    fn compare_first(&mut self, early: EarlyWork, later: Option<u64>) {
+        let (Some(first), Some(later)) = (early.first, later.filter(|&later| later < u64::MAX)) else {
+            return;
+        };
         if exceeds(first as f64, later as f64, FIRST_TIMES, FIRST_MORE) {
             let executed = match first {
                 u64::MAX => format!("could not be followed to its end within {FOLLOWED} instructions,"),
@@ -142,6 +171,10 @@ impl<M: Measurement + 'static> Operation<'_, M> {
     /// Compares the first iterations of the process with those at the same places of later batches.
     fn compare_windows(&mut self, early: EarlyWork, clock: &Clock) -> Result<()> {
         let mut most = [0.0_f64; 2];
+        // Nothing to compare.
+        if early.fall_sentence(most).is_none() {
+            return Ok(());
+        }
         for turn in 1..=LATER {
             for (most, later) in most.iter_mut().zip(self.count_windows(clock)) {
                 *most = most.max(later.unwrap_or(f64::INFINITY));
@@ -184,7 +217,7 @@ impl<M: Measurement + 'static> Operation<'_, M> {
     fn first_by_time(&mut self, clock: &Clock) -> Result<Option<String>> {
         const FEW: u64 = 5;
         let (mut one, mut few) = (f64::MAX, f64::MAX);
-        for _ in 0..3 {
+        for _ in 0..TRIES {
             one = one.min(clock.nanoseconds(self.run_once(1, clock)?).0);
             if one > ONCE_LONGEST_NS {
                 return Ok(None);
@@ -198,8 +231,7 @@ impl<M: Measurement + 'static> Operation<'_, M> {
 
     /// Instructions of an iteration of a long batch: the fewer of two counts, since a signal adds instructions to either.
     fn count_many(&mut self, clock: &Clock) -> Option<f64> {
-        let mut each = || count_each(MANY, &mut |n| self.count(n, FOLLOWED_MANY, clock));
-        Some(each()?.min(each()?))
+        Some(self.count_each(MANY, clock)?.min(self.count_each(MANY, clock)?))
     }
 
     /// Compares what an iteration executes, if that could be counted, with the same loop without an operation.
@@ -285,7 +317,8 @@ fn count_batch(n: u64, run: impl Fn(u64, &Clock) -> Result<Ticks>, clock: &Clock
 
 /// Instructions of an iteration of a loop without an operation.
 fn count_loop(run: impl Fn(u64, &Clock) -> Result<Ticks>, clock: &Clock) -> Option<f64> {
-    count_each(MANY, &mut |n| count_batch(n, &run, clock))
+    let [few, many] = MANY.map(|n| count_batch(n, &run, clock));
+    Some((many? as f64 - few? as f64) / (MANY[1] - MANY[0]) as f64)
 }
 
 /// The quickest of some batches, ns.

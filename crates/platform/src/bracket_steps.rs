@@ -8,7 +8,7 @@
 //!   and ends any other process.
 #![allow(unsafe_code)]
 
-use super::ptrace::{Stop, Traced, fork_stopped_child};
+use super::ptrace::{Stop, Traced, fork_stopped_child, set_breakpoint};
 use crate::error::{Error, Result};
 use nix::sys::ptrace;
 use nix::sys::signal::Signal;
@@ -34,7 +34,7 @@ pub fn execute_mark() {
 }
 
 /// What a body executed between its marks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepCount {
     /// Number of brackets: of pairs of marks.
     pub brackets: u64,
@@ -42,6 +42,41 @@ pub struct StepCount {
     pub instructions: u64,
     /// Steps: instructions, and repetitions of string instructions.
     pub steps: u64,
+    /// Those that were executed first, among them the head of a loop. Nothing is allocated while counting: the next child is to find
+    /// the memory of this process as the last one did.
+    pub executed: [Executions; 128],
+}
+
+/// The executions of an instruction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Executions {
+    /// Its address; 0 in a place that is free.
+    pub address: usize,
+    /// Their number.
+    pub times: u64,
+    /// Instructions that were counted before the last of them.
+    pub before_last: u64,
+}
+
+impl Default for StepCount {
+    fn default() -> Self {
+        Self { brackets: 0, instructions: 0, steps: 0, executed: [Executions::default(); 128] }
+    }
+}
+
+impl StepCount {
+    /// The executions of the instruction at `address`, if it is among the first.
+    pub fn executions(&self, address: usize) -> Option<Executions> {
+        self.executed.into_iter().find(|seen| seen.address == address)
+    }
+
+    fn add_instruction(&mut self, next: usize) {
+        self.instructions += 1;
+        let mut places = self.executed.iter_mut();
+        if let Some(seen) = places.find(|seen| seen.address == next || seen.address == 0) {
+            *seen = Executions { address: next, times: seen.times + 1, before_last: self.instructions };
+        }
+    }
 }
 
 /// Runs `body` in a forked child and counts what it executes between its marks. `None` if that takes more than `limit` steps.
@@ -49,19 +84,60 @@ pub struct StepCount {
 /// # Errors
 /// The kernel refuses a child or `ptrace`; [`Error::Died`] if the child does not end with code 0.
 pub fn count_steps(body: impl FnOnce(), limit: u64) -> Result<Option<StepCount>> {
-    let mut child = fork_stopped_child(body)?;
+    count_from(fork_stopped_child(body)?, StepCount::default(), |_| true, limit)
+}
+
+/// As [`count_steps`], from the execution of this number, in brackets, of the instruction at `address`, to which the body runs at
+/// full speed.
+///
+/// # Errors
+/// As of [`count_steps`]; [`Error::Missing`] if the kernel or this processor has no breakpoint.
+pub fn count_steps_behind(
+    body: impl FnOnce(),
+    address: usize,
+    number: u64,
+    limit: u64,
+) -> Result<Option<StepCount>> {
+    let child = fork_stopped_child(body)?;
+    set_breakpoint(child.pid, Some(address))?;
+    let mut count = StepCount::default();
+    count.executed[0].address = address;
+    count_from(child, count, |stops| stops == number, limit)
+}
+
+/// Counts from where `begins` says so, which is given the number of stops at a breakpoint in brackets.
+fn count_from(
+    mut child: Traced,
+    mut count: StepCount,
+    begins: impl Fn(u64) -> bool,
+    limit: u64,
+) -> Result<Option<StepCount>> {
     let mark = syscost_step_mark as *const () as u64;
-    let (mut count, mut is_inside, mut place, mut deliver) = (StepCount::default(), false, 0, None);
+    let (mut is_inside, mut place, mut deliver) = (false, 0, None);
+    let mut stops = 0;
+    let mut has_begun = begins(stops);
     while count.steps < limit {
-        resume(&child, is_inside, deliver.take())?;
+        let by_step = is_inside && has_begun;
+        resume(&child, by_step, deliver.take())?;
         match child.wait_for_stop()? {
             Stop::Ended => return Ok(Some(count)),
-            Stop::Signal(Signal::SIGTRAP) if is_inside => {
+            Stop::Signal(Signal::SIGTRAP) if by_step => {
                 // The step of a repetition ends where it began.
                 let now = instruction_pointer(child.pid)?;
                 count.steps += 1;
-                count.instructions += u64::from(now != place);
+                if now != place {
+                    count.add_instruction(now as usize);
+                }
                 place = now;
+            }
+            Stop::Signal(Signal::SIGTRAP) if !has_begun => {
+                stops += u64::from(is_inside);
+                has_begun = begins(stops);
+                if has_begun {
+                    // The instruction has not been executed, and would stop the child again.
+                    set_breakpoint(child.pid, None)?;
+                    place = instruction_pointer(child.pid)?;
+                }
             }
             Stop::Signal(Signal::SIGILL) if instruction_pointer(child.pid)? == mark => {
                 place = mark + MARK_LENGTH;
@@ -135,6 +211,28 @@ mod tests {
         let seen = count_steps(outside, 1_000).expect("traced").expect("short");
         // The marks stand in another function, with an instruction more or less beside them.
         assert!(seen.brackets == 1 && seen.instructions.abs_diff(few) < 8, "{seen:?} {few}");
+    }
+
+    #[test]
+    fn what_comes_before_an_execution_is_no_step() {
+        let body =
+            |turns: u64| move || bracketed(|| (0..turns).for_each(|_| _ = black_box(arch::add_chain(64))))();
+        let whole = count_steps(body(9), 10_000).expect("traced").expect("short");
+        let once = whole.executed.into_iter().find(|seen| seen.times == 9).expect("a loop").address;
+        let behind = |number, limit| match count_steps_behind(body(500), once, number, limit) {
+            Err(Error::Missing(sentence)) => {
+                crate::testing::print_skipped(&sentence);
+                None
+            }
+            counted => Some(counted.expect("traced")),
+        };
+        let Some(last) = behind(490, 10_000) else { return };
+        let more = behind(480, 10_000).flatten().expect("short");
+        let [last, more] = [last.expect("short"), more].map(|count| count.executions(once).expect("known"));
+        assert_eq!((last.times, more.times), (10, 20));
+        assert_eq!(2 * last.before_last, more.before_last);
+        assert_eq!(behind(1, 10_000), Some(None), "too long");
+        assert_eq!(behind(501, 10_000).flatten().map(|count| count.steps), Some(0), "never met");
     }
 
     #[test]

@@ -25,6 +25,7 @@ use std::collections::BTreeMap;
 use std::io::IoSliceMut;
 use syscall_stop::read_call;
 
+pub(crate) use mid_run::set_breakpoint;
 pub use mid_run::{count_executions, step_mid_run};
 
 /// The text of [`Error::Died`] for a child whose operation panicked.

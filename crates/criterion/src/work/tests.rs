@@ -53,7 +53,7 @@ fn what_every_batch_does_once_is_said() {
     assert_said(cell_of_batch, "the first iteration of every batch executes");
     let long_cell_of_batch = |b: &mut Bencher<'_>| {
         let mut answer = None;
-        b.iter(|| *black_box(&mut answer).get_or_insert_with(|| work(300_000)));
+        b.iter(|| *black_box(&mut answer).get_or_insert_with(|| work(100 * additions)));
     };
     assert_said(long_cell_of_batch, "the first iteration of every batch takes");
 }
@@ -109,14 +109,18 @@ fn an_operation_that_was_removed_is_disproved_and_one_of_a_cycle_is_not() {
 }
 
 #[test]
-fn an_iteration_is_counted_by_the_difference_of_two_batches() {
-    let mut count = |n: u64| Some(if n > 100 { u64::MAX } else { 40 + 3 * n });
-    assert_eq!(count_each([64, 96], &mut count), Some(3.0));
-    assert_eq!(count_each(MANY, &mut count), None, "too long");
-    let mut asked = Vec::new();
-    let too_long = count_each(MANY, &mut |n| {
-        asked.push(n);
-        Some(u64::MAX)
-    });
-    assert_eq!((too_long, asked), (None, vec![MANY[1]]), "the shorter one is not counted");
+fn a_breakpoint_counts_as_many_instructions_as_whole_batches() {
+    let clock = Clock::start_up();
+    let mut bench = |b: &mut Bencher<'_>| b.iter(|| work(black_box(5)));
+    let mut operation = Operation::new(&mut bench);
+    let Some(whole) = operation.count_each(WINDOWS[0], &clock) else {
+        return print_skipped("no process may be traced here");
+    };
+    operation.once = operation.find_once(&clock);
+    assert!(operation.once.is_some(), "an iteration has an instruction of its own");
+    assert_eq!(operation.count_each(MANY, &clock), Some(whole));
+    operation.once = Some(work as *const () as usize + 1);
+    assert_eq!(operation.count_each(MANY, &clock), Some(whole), "no iteration executes what is not there");
+    let mut bench = |b: &mut Bencher<'_>| b.iter(|| work(black_box(FOLLOWED_MANY / 8)));
+    assert_eq!(Operation::new(&mut bench).count_each(WINDOWS[0], &clock), None, "too long");
 }

@@ -4,23 +4,20 @@
 //! Two runs, of n and of 2n iterations, in forked children. Everything around the iterations is the same in both, so
 //! that the difference is exactly what n iterations execute, even where the machine has no PMU.
 
-use super::{Clock, Ticks};
-use crate::platform::bracket_steps::{StepCount, count_steps};
+mod brackets;
+
 use crate::platform::ptrace::{self, Sighting};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 pub use crate::platform::ptrace::Call;
+pub(crate) use brackets::watch_brackets;
+#[doc(hidden)]
+pub use brackets::{MANY_BRACKETED, count_each_behind, count_in_brackets, find_once};
 
 /// Iterations of the shorter run. A multiple of the block of the unrolled chains, so that no remainder is
 /// traced.
 const FEW: u64 = 64;
-/// Iterations of both runs of what is counted in brackets: whole blocks of a loop that was unrolled, and between them no collection
-/// grows that doubles its size.
-#[doc(hidden)]
-pub const MANY_BRACKETED: [u64; 2] = [80, 112];
-/// Likewise of an operation that is long.
-const FEW_BRACKETED: [u64; 2] = [10, 14];
 /// Iterations of both runs of an operation that is long. They differ by ten, so that a tenth that was left out is one
 /// iteration at least.
 const FEW_LONG: [u64; 2] = [1, 11];
@@ -46,6 +43,8 @@ pub struct WitnessReport {
     pub visits: Option<u64>,
     /// How often an iteration executes each instruction, by address; none where brackets were counted.
     pub(crate) rates: BTreeMap<usize, f64>,
+    /// The address of an instruction that each iteration executes once; none where no brackets were counted.
+    pub(crate) once: Option<usize>,
     /// The system calls entered in `iterations`.
     pub entries: Vec<Call>,
     /// Readings of a clock in `iterations` that are not among them, because each enters the kernel here.
@@ -128,6 +127,7 @@ fn compare_runs(
         instructions: Some((many.instructions as f64 - few.instructions as f64) / iterations as f64),
         instructions_of_shorter: Some(few.instructions as f64 / less as f64),
         visits: shows_a_tenth.then(|| visits(many).saturating_sub(visits(few))),
+        once: None,
         rates: extra_executions(few, many)
             .map(|(at, extra)| (at, extra as f64 / iterations as f64))
             .collect(),
@@ -160,51 +160,6 @@ fn trace_calls_only(
     })
 }
 
-// What stands in the brackets of the clock, and nothing around it: neither the set-up nor the drop of a batch.
-
-/// Counts what a batch executes in the brackets of the clock that `run` is given, in a forked copy of this process. `None` if that
-/// takes more than `limit` steps.
-///
-/// # Errors
-/// The kernel or a sandbox refuses `ptrace`, this processor has no marks, or `run` fails under it.
-#[doc(hidden)]
-pub fn count_in_brackets(
-    run: impl FnOnce(&Clock) -> crate::error::Result<Ticks>,
-    clock: &Clock,
-    limit: u64,
-) -> crate::error::Result<Option<StepCount>> {
-    let counting = clock.for_step_counting();
-    // An error ends the copy of this process by a panic that prints nothing.
-    let body = || _ = run(&counting).unwrap_or_else(|_| std::panic::resume_unwind(Box::new(())));
-    count_steps(body, limit)
-}
-
-/// As [`watch_runs`] by [`Watch::StepsAlone`], of what stands in brackets. `None` if `run` opens no bracket.
-///
-/// # Errors
-/// As of [`count_in_brackets`].
-pub(crate) fn watch_brackets(
-    mut run: impl FnMut(u64, &Clock) -> crate::error::Result<Ticks>,
-    clock: &Clock,
-    most: u64,
-) -> crate::error::Result<Option<WitnessReport>> {
-    for ([less, more], most) in
-        [(MANY_BRACKETED, most), (FEW_BRACKETED, STEPS_OF_FEW), (FEW_STEPPED, STEPS_OF_FEW)]
-    {
-        let mut count = |n, most| count_in_brackets(|counting| run(n, counting), clock, most);
-        let Some(few) = count(less, most * less / more)? else { continue };
-        if few.brackets == 0 {
-            return Ok(None);
-        }
-        if let Some(many) = count(more, most)? {
-            let [few, many] =
-                [few, many].map(|count| Sighting { instructions: count.instructions, ..Sighting::default() });
-            return Ok(Some(WitnessReport { visits: None, ..compare_runs(&few, &many, [less, more], None) }));
-        }
-    }
-    Ok(Some(WitnessReport::default()))
-}
-
 /// The system calls of the longer run that the shorter one does not have.
 fn extra_calls(few: &Sighting, many: &Sighting) -> Vec<Call> {
     let mut rest = many.entries.clone();
@@ -232,19 +187,6 @@ mod tests {
         let seen =
             watch_runs(|n| _ = arch::add_chain(n), None, Watch::Steps(30_000), &|_| true).expect("traced");
         assert_eq!(seen.instructions, Some(66.0 / 64.0));
-    }
-
-    #[test]
-    fn what_stands_around_brackets_is_no_part_of_an_iteration() {
-        let clock = Clock::start_up();
-        let prepared = |n: u64, clock: &Clock| {
-            arch::register_loop(1_000 * n);
-            Ok(clock.time(|| arch::register_loop(n)))
-        };
-        let seen = watch_brackets(prepared, &clock, 30_000).expect("traced").expect("a bracket");
-        assert_eq!((seen.iterations, seen.instructions), (32, Some(2.0)));
-        let without = |n: u64, _: &Clock| Ok(Ticks(arch::add_chain(n)));
-        assert_eq!(watch_brackets(without, &clock, 30_000).expect("traced"), None);
     }
 
     #[test]

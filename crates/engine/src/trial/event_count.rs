@@ -228,7 +228,7 @@ fn count_batch(
 ) -> Result<StepCount, CaseEnd> {
     let Some(file) = counts else { return count_by_steps(body) };
     let callgrind::Counts { brackets, instructions } = callgrind::count(body, file)?;
-    Ok(StepCount { brackets, instructions, steps: instructions })
+    Ok(StepCount { brackets, instructions, steps: instructions, ..StepCount::default() })
 }
 
 fn count_by_steps(body: impl FnOnce() -> error::Result<()>) -> Result<StepCount, CaseEnd> {

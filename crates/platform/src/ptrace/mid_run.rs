@@ -7,6 +7,7 @@ use nix::sys::ptrace;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::time::{clock_getcpuclockid, clock_gettime};
+use nix::unistd::Pid;
 use std::time::Duration;
 
 /// Runs `body` in a forked child until it has used `after` of CPU time, and then one instruction at a time. The addresses of the
@@ -35,17 +36,9 @@ pub fn step_mid_run(body: impl FnOnce(), after: Duration, steps: usize) -> Resul
 /// # Errors
 /// As of [`step_through`](super::step_through); [`Error::Missing`] if the kernel or this processor has no such breakpoint, or it was
 /// never met.
-#[cfg(target_arch = "x86_64")]
 pub fn count_executions(body: impl FnOnce(), address: usize, most: u64) -> Result<Option<u64>> {
     let mut child = super::fork_stopped_child(body)?;
-    // In the register of control, the lowest bit enables the first breakpoint; zero is its kind, an execution: ptrace(2), and the
-    // AMD64 Architecture Programmer's Manual, volume 2, section 13.1.
-    for (register, value) in [(0, address as i64), (7, 1)] {
-        let place = std::mem::offset_of!(libc::user, u_debugreg) + register * size_of::<u64>();
-        ptrace::write_user(child.pid, place as ptrace::AddressType, value).map_err(|errno| {
-            Error::Missing(format!("the kernel refuses a breakpoint of the processor: {errno}"))
-        })?;
-    }
+    set_breakpoint(child.pid, Some(address))?;
     let (mut times, mut deliver) = (0, None);
     while times <= most {
         ptrace::cont(child.pid, deliver.take()).map_err(|errno| Error::from_errno("ptrace cont", errno))?;
@@ -63,9 +56,26 @@ pub fn count_executions(body: impl FnOnce(), address: usize, most: u64) -> Resul
     Ok(None)
 }
 
+/// Has the processor stop a traced child before it executes the instruction at `address`; `None`: nowhere.
+///
+/// # Errors
+/// [`Error::Missing`] if the kernel or this processor has no such breakpoint.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn set_breakpoint(child: Pid, address: Option<usize>) -> Result<()> {
+    // In the register of control, the lowest bit enables the first breakpoint; zero is its kind, an execution: ptrace(2), and the
+    // AMD64 Architecture Programmer's Manual, volume 2, section 13.1.
+    for (register, value) in [(0, address.unwrap_or(0) as i64), (7, i64::from(address.is_some()))] {
+        let place = std::mem::offset_of!(libc::user, u_debugreg) + register * size_of::<u64>();
+        ptrace::write_user(child, place as ptrace::AddressType, value).map_err(|errno| {
+            Error::Missing(format!("the kernel refuses a breakpoint of the processor: {errno}"))
+        })?;
+    }
+    Ok(())
+}
+
 /// As on x86-64, where alone there is one.
 #[cfg(not(target_arch = "x86_64"))]
-pub fn count_executions(_: impl FnOnce(), _: usize, _: u64) -> Result<Option<u64>> {
+pub(crate) fn set_breakpoint(_: Pid, _: Option<usize>) -> Result<()> {
     Err(Error::Missing("no breakpoint of this processor is set here".into()))
 }
 

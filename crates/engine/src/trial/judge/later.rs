@@ -30,6 +30,8 @@ pub(super) const MORE: f64 = 16.0 * ITERATIONS as f64;
 const MOST_STEPS: f64 = 60_000.0;
 /// Instructions after which stepping gives up: what surrounds the iterations is stepped through too.
 const STEPS_IN_ALL: u64 = 100_000;
+/// Iterations at the end of a batch by which all of them are judged, if each is known to be one.
+const LAST: u64 = 32;
 /// System calls that a batch may make outside its iterations if the iterations claim to make none.
 const AROUND: usize = 16;
 /// A claim holds when this many watches have seen what is due, and is contradicted when as many have seen less. A signal or a lost
@@ -146,7 +148,7 @@ fn judge_watched_instructions(
     let counting = clock.for_instruction_counting();
     let clock = if case.one_by_one { &counting } else { clock };
     let n = length((STEPS / each).max(MORE).min(MOST_STEPS / each));
-    match watch_instructions(case, subject, clock, n) {
+    match watch_instructions(case, subject, clock, n, seen) {
         Ok(Some(sighting)) => {
             let sentence = judge_instructions(case, &sighting, n, each)?;
             let falling = falling_work_sentence(case, &sighting, n, each);
@@ -158,14 +160,25 @@ fn judge_watched_instructions(
     }
 }
 
-/// Steps through a batch of `n`. What is claimed to keep working is counted in brackets if there are any, as by the first witness.
+/// Steps through a batch of `n`. What is claimed to keep working is counted in brackets if there are any, as by the first witness: its
+/// last iterations, if all others are known by an instruction that each executes once.
 fn watch_instructions(
     case: &Case,
     subject: &mut dyn Subject,
     clock: &Clock,
     n: u64,
+    seen: &WitnessReport,
 ) -> crate::error::Result<Option<Sighting>> {
     if case.keeps_working() {
+        let run = |n, counting: &Clock| subject.run(n, counting);
+        let behind = seen
+            .once
+            .filter(|_| n > LAST)
+            .map(|once| witness::count_each_behind(run, once, [n - LAST, n - 1], clock, STEPS_IN_ALL));
+        if let Some(Ok(Some(each))) = behind {
+            let instructions = (each * n as f64) as u64;
+            return Ok(Some(Sighting { instructions, ..Sighting::default() }));
+        }
         let counted = witness::count_in_brackets(|counting| subject.run(n, counting), clock, STEPS_IN_ALL);
         match counted {
             Ok(Some(count)) if count.brackets > 0 => {
@@ -183,7 +196,7 @@ fn falling_work_sentence(case: &Case, sighting: &Sighting, n: u64, each: f64) ->
     let later = sighting.instructions as f64 / n as f64;
     (case.keeps_working() && later < LESS_UNDECLARED * each).then(|| {
         format!(
-            "an early iteration executed {each:.1} instructions and one behind the samples {later:.1}: it does less with time, or              its inputs differ"
+            "an early iteration executed {each:.1} instructions and one behind the samples {later:.1}: it does less with time, or its inputs differ"
         )
     })
 }
