@@ -1,7 +1,7 @@
 //! The subject of a case: memory, a ring in it that visits its slots in some order, and walkers. A list of all slots, closed to a
 //! ring, is one cycle.
 
-use super::operation_ring::{PAGE, SLOT, Spread, Walk};
+use super::operation_ring::{SLOT, Spread, Walk};
 use crate::kit::contract::*;
 use crate::kit::fault_count::Faults;
 use crate::platform::arch::CAN_EVICT;
@@ -81,8 +81,6 @@ impl Plan {
             (slots, _) if slots <= TWICE => 2 * slots,
             (slots, _) if slots <= WARMED => slots,
             (_, Order::Random) => 0,
-            // No prefetcher crosses into the next page.
-            _ if self.spread.bytes_per_slot() >= PAGE => 0,
             _ => GUESSED,
         }
     }
@@ -108,8 +106,8 @@ const SETTLING: u64 = 1 << 19;
 const WARMED: u64 = 1 << 15;
 /// A ring of at most this many slots is walked round twice: a cache does not always keep the newer of two lines.
 const TWICE: u64 = 1 << 13;
-/// Steps before each batch in a larger ring of a predictable order, after which the prefetchers have recognised it.
-/// Without them short batches would cost five times as much as long ones.
+/// Steps before each batch in a larger ring of a predictable order, after which the prefetchers have recognised it, some of them
+/// across pages. Without them short batches would cost five times as much as long ones.
 const GUESSED: u64 = 1 << 13;
 /// Steps of the longest sample, 16 MiB of lines: some 100 KiB, which is what reading the counters displaces of a larger
 /// ring, are less than 1 % of it.
