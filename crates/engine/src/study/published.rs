@@ -194,10 +194,11 @@ mod tests;
 // are written by `scripts/reference` and compiled in.
 
 /// The name on the command line, and the file.
-const REFERENCES: [(&str, &str); 3] = [
+const REFERENCES: [(&str, &str); 4] = [
     ("emerald-rapids-guest", include_str!("../../fixtures/reference/emerald-rapids-guest.json")),
     ("zen3-guest", include_str!("../../fixtures/reference/zen3-guest.json")),
     ("zen4-guest", include_str!("../../fixtures/reference/zen4-guest.json")),
+    ("zen5-guest", include_str!("../../fixtures/reference/zen5-guest.json")),
 ];
 
 /// The headline figures of a machine.
