@@ -212,7 +212,7 @@ impl Series {
             _ => (400.0, "a line from memory"),
         };
         match self.order {
-            // No prefetcher crosses into the next page.
+            // A prefetcher that crosses into the next page, as on Zen 5, is not expected.
             Order::Ascending if cycles > 10.0 && self.spread.bytes_per_slot() < PAGE => {
                 (10.0, "the prefetcher has fetched it: bandwidth, no latency")
             }
