@@ -1,4 +1,4 @@
-//! The examples as a user runs them: listed, tested, measured, by turns, and with Criterion's files.
+//! Benches as a user runs them: listed, tested, measured, by turns, and with Criterion's files.
 #![allow(clippy::print_stdout, reason = "a skipped test says so")]
 
 use std::net::TcpListener;

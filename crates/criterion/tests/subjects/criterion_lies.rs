@@ -3,7 +3,7 @@
 //!
 //!     cargo run --release --example criterion_lies -- --test
 
-#[path = "shared/polling_executor.rs"]
+#[path = "../../examples/shared/polling_executor.rs"]
 mod polling_executor;
 
 use polling_executor::Polling;

@@ -2,12 +2,12 @@
 //! nanoseconds for each call, measured in turns. `floor` is the same system call on an open descriptor without parsing,
 //! and `reopened` on a descriptor that is opened for it.
 //!
-//!     cargo run --profile bench --example against_crates
+//!     cargo run --profile bench -p against-crates
 //!
 //! With `--answers` it reads lines `COUNTER CONTENDER ITERATIONS` and answers each with the nanoseconds that these
 //! took. `experiments/against-peers-counters` uses that, with psutil in the same turns.
 
-#![allow(clippy::print_stdout, reason = "an example talks")]
+#![allow(clippy::print_stdout, reason = "a program talks")]
 
 use nix::time::{ClockId, clock_gettime};
 use procfs::{Current, CurrentSI};
