@@ -104,8 +104,27 @@ pub fn left_out_set_up(id: &str) -> Option<SetUp> {
 }
 
 #[cfg(test)]
+#[path = "../fixtures/example_group/priority.rs"]
+mod priority;
+
+#[cfg(test)]
 mod tests {
     use super::*;
+    use crate::case::{Cpus, Place, Scale};
+
+    #[test]
+    fn the_group_that_the_readme_adds_is_printed_as_it_compiles_and_runs() {
+        let readme: String =
+            include_str!("../README.md").lines().map(|line| line.trim_start().to_owned() + "\n").collect();
+        for file in [priority::GROUP.manual, include_str!("../fixtures/example_group/operation.rs")] {
+            let printed = file.lines().filter(|line| !line.contains("The example of README.md"));
+            let printed: String = printed.map(|line| line.trim_start().to_owned() + "\n").collect();
+            assert!(readme.contains(&printed), "README.md lacks this text:\n{printed}");
+        }
+        let place = Place { scratch: std::env::temp_dir(), scale: Scale::Smoke, cpus: Cpus::default() };
+        let mut subject = ((priority::GROUP.cases)()[0].set_up)(&place).expect("set up");
+        assert!(subject.run(3, &crate::clock::Clock::start_up()).expect("three calls").0 > 0);
+    }
 
     /// `fixtures/ids.txt` holds the ids of x86-64. The other lists say by what those of AArch64 and RISC-V differ: `-` is
     /// not there, and the `+` of a group stand at its beginning. It is asked on x86-64 too that every `-` of AArch64 is in

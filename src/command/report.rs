@@ -247,7 +247,7 @@ pub enum Reader {
     Openmetrics,
     /// Lines for `lava-test-case`, as Linaro's test definitions send them
     Lava,
-    /// The headline figures as a reference for machines of this kind, as `fixtures/reference` holds them
+    /// The headline figures as a reference for machines of this kind, as `crates/engine/fixtures/reference` holds them
     Reference,
 }
 
