@@ -26,6 +26,7 @@ mod slowdown;
 mod tool;
 mod why;
 
+use crate::case::Group;
 use crate::driver::layout;
 use crate::error::Result;
 use crate::platform::output;
@@ -77,9 +78,18 @@ enum Command {
     Man(man::Args),
 }
 
+/// The groups of this crate, and the commands that are declared here.
+///
+/// # Errors
+/// `syscost.toml` is wrong.
+fn groups() -> Result<&'static [Group]> {
+    syscost_command_case::with_commands(GROUPS)
+}
+
 /// Runs the command that this process's command line names.
 pub fn run() -> ExitCode {
-    start::start_program(GROUPS, |words| {
+    // A wrong file is reported by the commands that measure.
+    start::start_program(groups().unwrap_or(GROUPS), |words| {
         if let Some(text) = help::topic_page(words, layout()) {
             page::write(&text)?;
             return Ok(ExitCode::SUCCESS);
@@ -126,7 +136,7 @@ fn dispatch(command: &Command) -> Result<ExitCode> {
     match command {
         Command::Run(args) => run::run(args),
         Command::Ab(args) => ab::run(args),
-        Command::Record(args) => record::run(args, GROUPS),
+        Command::Record(args) => record::run(args, groups()?),
         Command::Baseline(args) => baseline::run(args),
         Command::List(args) => list::run(args),
         Command::Coverage(args) => coverage::run(args),

@@ -117,7 +117,8 @@ fn compare_builds(args: &Args) -> Result<Compared> {
 fn compare_with_record(args: &Args, baseline: &OsStr) -> Result<Vec<Finding>> {
     let archive = Archive::at(&args.home);
     let old = archive.load_head(baseline)?;
-    let measured = record::measure_record(&args.filter, &args.measuring, &args.home, args.processes, GROUPS)?;
+    let measured =
+        record::measure_record(&args.filter, &args.measuring, &args.home, args.processes, super::groups()?)?;
     let Some(candidate) = measured.map(PathBuf::into_os_string) else { return Ok(Vec::new()) };
     let limit = if is_exact(&old) { args.max_more_instructions } else { args.judging.max_regress };
     let heads = [old, archive.load_head(&candidate)?];

@@ -5,7 +5,6 @@ use super::page::{self, Tone};
 use crate::case::{Cpus, Place, Scale};
 use crate::error::Result;
 use crate::render::table::Layout;
-use crate::suite::GROUPS;
 use crate::trial::scratch;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -63,7 +62,7 @@ fn matching_rows(matches: impl Fn(&str) -> bool) -> Result<Vec<Row>> {
     let scratch = scratch::make_directory()?;
     let place = default_place(scratch.path());
     let mut rows = Vec::new();
-    for group in GROUPS {
+    for group in super::groups()? {
         let cases = (group.cases)().into_iter().map(|case| (group.id(&case), case));
         let asked = cases.filter(|(id, _)| matches(id));
         rows.extend(asked.map(|(id, case)| Row {

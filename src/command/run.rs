@@ -5,13 +5,16 @@ use super::flag::{Filter, Format, Home, Measuring, parse_seconds};
 use super::restore::warn_of_outstanding;
 use super::why::explain_operations;
 use crate::driver::{self, Arguments, FEWEST_REPLICATIONS, Options};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::platform::process::own_program_command;
 use crate::record::quantity::{DISPLACED, NANOSECONDS};
 use crate::suite::GROUPS;
 use clap::ValueEnum;
 use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use syscost_command_case::CommandSpec;
 
 /// Measure, save what was measured, and print the table
 ///
@@ -79,6 +82,9 @@ pub struct Args {
     predictions: Option<PathBuf>,
     #[command(flatten)]
     home: Home,
+    /// A command to measure instead of cases: a shell line, or a program and its arguments (`syscost help commands`)
+    #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["filter", "method", "measure", "instructions", "why"])]
+    command: Vec<String>,
 }
 
 /// How a cost is found.
@@ -92,10 +98,23 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if args.why {
         return explain_operations(&args.filter, &args.measuring, args.bin.as_deref(), args.format);
     }
+    if !args.command.is_empty() {
+        return run_command(&args.command);
+    }
     let arguments = Arguments::parse(args.criterion_flags())?;
     let options = args.options()?;
     warn_of_outstanding(&args.home.directory());
-    driver::run(GROUPS, &arguments, &options).map(ExitCode::from)
+    driver::run(super::groups()?, &arguments, &options).map(ExitCode::from)
+}
+
+/// Becomes the same command line with the filter of this command, which its environment declares.
+fn run_command(words: &[String]) -> Result<ExitCode> {
+    let spec = CommandSpec::from_words(words);
+    let given = std::env::args_os().skip(1).take_while(|word| word != "--");
+    let mut again = own_program_command();
+    again.args(given).args(["--exact", &format!("command/{}", spec.name)]);
+    again.env(syscost_command_case::VARIABLE, CommandSpec::list_to_json(&[spec]));
+    Err(Error::Kernel { call: "execve of this program".into(), cause: again.exec() })
 }
 
 impl Args {

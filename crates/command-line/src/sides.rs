@@ -158,7 +158,9 @@ pub fn with_sides<T>(
     home: &Path,
     measure: impl FnOnce(&Testbed, &Experiment<'_>, &[String], &[Unpaired], &mut dyn Schedule) -> Result<T>,
 ) -> Result<(T, Prepared)> {
-    let matches = filter.matcher()?;
+    let by_filter = filter.matcher()?;
+    let only_commands = sides.have_commands() && !filter.is_given();
+    let matches = |id: &str| if only_commands { id.starts_with("command/") } else { by_filter(id) };
     let settings = sides.setting_commands();
     let by_turns = settings.is_none();
     if by_turns {

@@ -186,6 +186,8 @@ impl<'a> Trial<'a> {
     /// A claim does not hold, or the sweep was disturbed.
     pub fn prove_operation(&mut self) -> Result<(), CaseEnd> {
         self.call_witness()?;
+        let counted = self.subject.count(self.clock)?;
+        self.rates.extend(counted);
         match (&self.event, self.case.one_by_one) {
             (Some(_), _) => self.unasked.extend(judge::unchecked_time_claims(self.case, "a count")),
             (None, true) => {}

@@ -12,6 +12,7 @@
 pub mod inheritance;
 mod pidfd;
 pub mod tool;
+pub mod usage;
 
 pub use pidfd::{Pidfd, await_end};
 pub use tool::{own_program_command, own_program_file};

@@ -11,6 +11,7 @@ mod mid_run;
 #[cfg(any(target_arch = "riscv64", test))]
 mod riscv_step;
 mod syscall_stop;
+mod whole_tree;
 
 use super::cpu::{FormerAffinity, keep_on_this_cpu};
 use super::process::{CHILD_LIMIT_SECONDS, PANIC_CODE, fork_child, kill_and_reap};
@@ -27,6 +28,7 @@ use syscall_stop::read_call;
 
 pub(crate) use mid_run::set_breakpoint;
 pub use mid_run::{count_executions, step_mid_run};
+pub use whole_tree::{TreeCalls, count_tree_calls};
 
 /// The text of [`Error::Died`] for a child whose operation panicked.
 pub const PANICKED: &str = "it panicked";

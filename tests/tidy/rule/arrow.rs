@@ -3,7 +3,7 @@
 use crate::house::House;
 
 /// Each crate with the crates that its code may name. What only tests name (`[dev-dependencies]`) is free.
-const ARROWS: [(&str, &[&str]); 14] = [
+const ARROWS: [(&str, &[&str]); 15] = [
     ("platform", &[]),
     ("statistic", &[]),
     ("counters", &["platform", "statistic"]),
@@ -12,8 +12,21 @@ const ARROWS: [(&str, &[&str]); 14] = [
     ("criterion", &["engine", "platform", "statistic"]),
     ("analysis", &["engine", "platform", "statistic"]),
     ("build", &["analysis", "engine", "platform", "statistic"]),
-    ("command-line", &["analysis", "build", "engine", "platform", "statistic"]),
-    (ROOT, &["analysis", "command-line", "counters", "engine", "platform", "statistic", "technique"]),
+    ("command-case", &["engine", "platform"]),
+    ("command-line", &["analysis", "build", "command-case", "engine", "platform", "statistic"]),
+    (
+        ROOT,
+        &[
+            "analysis",
+            "command-case",
+            "command-line",
+            "counters",
+            "engine",
+            "platform",
+            "statistic",
+            "technique",
+        ],
+    ),
     ("monitor", &["command-line", "counters", "engine", "platform", "statistic", "technique"]),
     ("kernels", &[ROOT, "analysis", "command-line", "engine", "platform", "statistic"]),
     ("selftest", &[ROOT, "analysis", "build", "command-line", "engine", "platform", "statistic"]),

@@ -49,6 +49,8 @@ pub struct Launch {
     wrap: Option<String>,
     /// Other links of the same build.
     links: Option<Rc<dyn Relink>>,
+    /// A variable that is added to its environment, and its value.
+    variable: Option<(&'static str, String)>,
 }
 
 impl Launch {
@@ -63,12 +65,17 @@ impl Launch {
         let program = home.join("syscost-side");
         std::fs::create_dir_all(&home).map_err(|e| Error::file(&home, "making", e))?;
         point_to(&program, &there)?;
-        Ok(Self { label, program, identity, binary: there, wrap, links: None })
+        Ok(Self { label, program, identity, binary: there, wrap, links: None, variable: None })
     }
 
     /// The same side, whose processes run the links of its build that are drawn for them.
     pub fn with_links(self, links: impl Relink + 'static) -> Self {
         Self { links: Some(Rc::new(links)), ..self }
+    }
+
+    /// The same side, with this variable in its environment.
+    pub fn with_variable(self, name: &'static str, value: String) -> Self {
+        Self { variable: Some((name, value)), ..self }
     }
 
     /// Makes the link that is drawn the program of the side.
@@ -136,7 +143,7 @@ impl Launch {
                 shell
             }
         };
-        command.env(VARIABLE, "x".repeat(1 + padding)).process_group(0);
+        command.env(VARIABLE, "x".repeat(1 + padding)).envs(self.variable.clone()).process_group(0);
         inheritance::close_other_descriptors(&mut command, &[]);
         command
     }

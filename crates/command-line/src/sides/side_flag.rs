@@ -10,6 +10,7 @@ use syscost_analysis::pair::Launch;
 use syscost_build::build_facts::BuildFacts;
 use syscost_build::link::Links;
 use syscost_build::revision::{self, Built};
+use syscost_command_case::CommandSpec;
 use syscost_engine::trial::scratch::{self, Scratch};
 
 /// How the two sides differ.
@@ -51,6 +52,10 @@ pub struct Sides {
     /// Build revisions without the flags that align functions and loops
     #[arg(long)]
     plain_build: bool,
+    /// Commands to compare, as shell lines: one a side, or one for both sides, which then differ in what surrounds it. `syscost help
+    /// commands` tells what is measured and checked
+    #[arg(last = true, value_name = "COMMAND", num_args = 1..=2)]
+    commands: Vec<String>,
     /// Compare builds of different compilers, profiles or linkers: they are part of the change
     #[arg(long)]
     allow_different_toolchains: bool,
@@ -99,10 +104,19 @@ impl Sides {
         Some(([self.a.as_deref()?, self.b.as_deref()?], self.restore.as_deref()))
     }
 
-    /// Whether the sides differ in anything.
+    /// Whether commands are compared, and not cases of a binary.
+    pub fn have_commands(&self) -> bool {
+        !self.commands.is_empty()
+    }
+
+    /// Whether the sides differ in anything. Two equal commands are compared all the same: such a comparison tells how often chance is
+    /// called a change.
     pub fn are_different(&self) -> bool {
         let words = [&self.a_rev, &self.b_rev, &self.a_wrap, &self.b_wrap, &self.a];
-        self.a_bin.is_some() || self.b_bin.is_some() || words.into_iter().any(Option::is_some)
+        self.a_bin.is_some()
+            || self.b_bin.is_some()
+            || self.commands.len() > 1
+            || words.into_iter().any(Option::is_some)
     }
 
     /// Builds revisions and prepares their links; `seed` is that of the random orders of their functions.
@@ -113,7 +127,7 @@ impl Sides {
         if !self.are_different() {
             return Err(Error::Usage(
                 "the two sides are the same: let them differ by --a-bin/--b-bin, --a-rev/--b-rev, \
-                 --a-wrap/--b-wrap, or --a/--b; `syscost selftest` compares a side with itself"
+                 --a-wrap/--b-wrap, --a/--b, or two commands behind `--`; `syscost selftest` compares a side with itself"
                     .into(),
             ));
         }
@@ -129,7 +143,8 @@ impl Sides {
         };
         let programs = [program(&self.a_bin, &self.a_rev)?, program(&self.b_bin, &self.b_rev)?];
         let ready =
-            Ready::new(programs.each_ref().map(Program::binary), [self.a_wrap.clone(), self.b_wrap.clone()])?;
+            Ready::new(programs.each_ref().map(Program::binary), [self.a_wrap.clone(), self.b_wrap.clone()])?
+                .with_commands(CommandSpec::for_sides(&self.commands));
         let [Program::Built(a), Program::Built(b)] = programs else { return Ok(ready) };
         let ready = Ready { differences: BuildFacts::differences(&a.facts, &b.facts), ..ready };
         self.check_toolchains(&ready.differences)?;
@@ -184,6 +199,17 @@ impl Ready {
         Ok(self)
     }
 
+    /// The same sides, whose processes measure these commands.
+    fn with_commands(self, commands: Option<[CommandSpec; 2]>) -> Self {
+        let Some(commands) = commands else { return self };
+        let [a, b] = commands.map(|command| CommandSpec::list_to_json(&[command]));
+        Self {
+            a: self.a.with_variable(syscost_command_case::VARIABLE, a),
+            b: self.b.with_variable(syscost_command_case::VARIABLE, b),
+            ..self
+        }
+    }
+
     /// Whether the sides run two binaries.
     pub fn are_two_builds(&self) -> bool {
         self.binaries[0] != self.binaries[1]
@@ -206,6 +232,7 @@ impl Ready {
             if self.are_two_builds() {
                 words.push(rev.clone().unwrap_or_else(|| self.binaries[at].display().to_string()));
             }
+            words.extend(sides.commands.get(at).filter(|_| sides.commands.len() > 1).cloned());
             words.extend(wrap.iter().map(|wrap| format!("under {wrap:?}")));
             words.extend(state.iter().map(|state| format!("after {state:?}")));
             if words.is_empty() { "as it is".to_owned() } else { words.join(", ") }

@@ -5,6 +5,7 @@ use crate::clock::{Clock, Ticks};
 use crate::environment::Wire;
 use crate::error::Result;
 use crate::platform::partner::Task;
+use crate::record::EventRate;
 use std::cell::RefCell;
 
 /// An operation that has been set up and is ready to run. Closures of the type of [`Subject::run`] are subjects.
@@ -18,6 +19,15 @@ pub trait Subject {
     /// have changed one of them, [`Error::Disturbed`](crate::Error::Disturbed) if the batch should be repeated, and any other error if it cannot
     /// go on. No number is saved in either case.
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks>;
+
+    /// Events of an iteration that the subject counts by itself, each with its range over some iterations. Called once, in the process
+    /// that proves the case, before anything is timed.
+    ///
+    /// # Errors
+    /// As of [`Subject::run`].
+    fn count(&mut self, _clock: &Clock) -> Result<Vec<EventRate>> {
+        Ok(Vec::new())
+    }
 
     /// What the subject knows besides the time. Read after a run.
     fn report(&self) -> Report {
@@ -59,6 +69,10 @@ impl<F: FnMut(u64, &Clock) -> Result<Ticks>> Subject for F {
 impl Subject for Box<dyn Subject + '_> {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         (**self).run(iterations, clock)
+    }
+
+    fn count(&mut self, clock: &Clock) -> Result<Vec<EventRate>> {
+        (**self).count(clock)
     }
 
     fn report(&self) -> Report {
