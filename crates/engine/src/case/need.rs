@@ -238,8 +238,8 @@ pub enum Claim {
     /// Every iteration makes exactly these system calls, in any order: name and number. A witness counts them, and sees
     /// that none is refused.
     Enters(Vec<(&'static str, i64)>),
-    /// Each system call of this number (first field) returns the value of the second, which may be an error. A witness reads
-    /// the return values.
+    /// Every system call of the number in the first field returns the value in the second, which may be an error. A witness
+    /// reads the return values.
     Answers(i64, i64),
     /// No iteration makes a system call. A witness counts them.
     NeverEnters,

@@ -1,5 +1,5 @@
-//! Whether the machine's clocks agree on the length of a time: the kernel's clocks by the C library and by a system call, and
-//! the frequency that is published for the counter.
+//! Checks that the machine's clocks agree on the length of an interval: the kernel's clocks by the C library and by a system
+//! call, and the counter by its published frequency.
 //!
 //! A preloaded library, a guest that was moved, or a broken clock source makes one of them run at another rate. The run cannot
 //! know which of them is right, so every time is in doubt by their difference.
@@ -26,7 +26,8 @@ struct Source {
     read: fn() -> u64,
 }
 
-/// The clocks that are compared. The first is the one by which the counter is calibrated. `CLOCK_REALTIME` may be set.
+/// The clocks that are compared. The first is the one by which the counter is calibrated. `CLOCK_REALTIME` is left out, because
+/// it may be set.
 const SOURCES: [Source; 4] = [
     Source { name: "CLOCK_MONOTONIC_RAW", read: time::monotonic_raw_ns },
     Source {
@@ -42,7 +43,7 @@ const SOURCES: [Source; 4] = [
 pub struct Dispute {
     /// The clock, or the source of the counter's frequency.
     pub other: String,
-    /// How much more time passes by it, as a share.
+    /// How much more time passes by this clock, as a share; 1 if it is twice as fast.
     pub by: f64,
 }
 
@@ -66,7 +67,8 @@ impl std::fmt::Display for Dispute {
     }
 }
 
-/// Compares the clocks that a measurement here would use, for some 5 ms. The answer is a dispute that marks every figure.
+/// Compares the clocks that a measurement here would use, for some 5 ms. Returns a dispute that marks every figure, if there is
+/// one.
 ///
 /// # Errors
 /// [`Error::Missing`]: they differ so far, or move so rarely, that no time can be trusted.
@@ -100,7 +102,7 @@ fn persistent_dispute(has_counter: bool) -> Option<Dispute> {
     least
 }
 
-/// The clock that differs most, by two readings of each.
+/// Reads each clock twice, and returns the clock that differs most.
 fn observe_clocks(has_counter: bool, apart: Duration) -> Option<Dispute> {
     let base: fn() -> u64 = if has_counter { arch::start } else { time::monotonic_raw_ns };
     let begins_on = cpu::current_cpu();
@@ -146,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_that_differs_most_is_named_whichever_way() {
+    fn the_clock_that_differs_most_is_named_whether_fast_or_slow() {
         let fast = found(&[("slewed", 2.501, 0.0), ("ten times", 0.25, 0.0)]).expect("a dispute");
         assert_eq!(fast.other, "ten times");
         assert!((fast.by - 9.0).abs() < 1e-3 && (fast.distance() - 9.0).abs() < 1e-3, "{fast:?}");
@@ -156,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_readings_cannot_tell_is_no_dispute() {
+    fn a_difference_within_the_error_of_the_readings_is_no_dispute() {
         assert!(found(&[("coarse", 2.6, 0.05)]).expect("compared").distance() < MARKED);
         assert!(found(&[("exact", 2.6, 0.0)]).expect("compared").distance() > MARKED);
     }
