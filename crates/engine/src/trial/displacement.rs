@@ -23,18 +23,18 @@ use std::time::Duration;
 
 /// Runs without an operation; their median is the cost of beginning and ending a run.
 const EMPTY: usize = 5;
-/// A run of this many iterations that is still too short does nothing.
+/// If a run of this many iterations is still too short, the operation does nothing.
 const MOST: u64 = 1 << 27;
-/// Repetitions that look for a run without other tasks on the CPU: sized by a run that other tasks stretched, the runs
-/// would be so short that most of them miss these tasks.
+/// Repetitions to find a run without other tasks on the CPU. Sized by a run that other tasks lengthened, the runs would be too
+/// short: most of them would miss these tasks.
 const AGAIN: usize = 3;
 
-/// How much is done.
+/// How many runs are made, and how long they are.
 #[derive(Clone, Copy, Debug)]
 struct Effort {
     /// Unspoilt runs.
     wanted: usize,
-    /// Runs in all: a third may be spoilt, and two of a smoke run, whose numbers are not kept.
+    /// Most runs in all: a third of them may be spoilt. In a smoke run, whose numbers are not kept, two may be.
     most: usize,
     /// Length of a run.
     run: Duration,
@@ -171,7 +171,7 @@ impl Displacement<'_> {
             if signal::pending().is_some() {
                 return Err(CaseEnd::Interrupted);
             }
-            // Each run has a pair of its own: rows that shared one would not be independent.
+            // Each run has its own pair of measurements: rows that shared one would not be independent.
             let saturated_before = measure_saturated(self)?;
             let stolen = self.meter.stolen_ticks();
             let ((delta, timed_ns, elapsed_ns), covered) = self.run_covered(self.iterations)?;
@@ -189,7 +189,7 @@ impl Displacement<'_> {
         Ok(runs)
     }
 
-    /// One run under the fluid. With no iterations it is what surrounds a run.
+    /// Covers one run by the fluid. Without iterations, only the code around a run is covered.
     #[allow(clippy::type_complexity, reason = "three readings of one run, named where they are taken apart")]
     fn run_covered(&mut self, iterations: u64) -> Result<((Delta, f64, f64), Covered), CaseEnd> {
         let Self { subject, clock, meter, account, counters, partners, .. } = self;
@@ -244,7 +244,7 @@ struct Account {
 }
 
 impl Account {
-    /// A partner without an account in `/proc` is not counted.
+    /// Opens the accounts of these partners. A partner without one in `/proc` is not counted.
     fn open(partners: &[Task], here: usize) -> Self {
         let own = nix::unistd::getpid();
         let open =

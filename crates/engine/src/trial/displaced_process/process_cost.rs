@@ -1,11 +1,11 @@
-//! What the runs of a covered process say of its cost, by each estimator, or why an estimator says nothing.
+//! The cost of a covered process by each estimator, or the reason why an estimator gives none.
 
 use super::Covered;
 use crate::statistic::Interval;
 use crate::statistic::fluid_cost::{Cost, Nonsense, QUIET, Replicate, Spoilt, Summary};
 use crate::statistic::student::FEWEST;
 
-/// An estimate in ns, or the sentence why there is none.
+/// An estimate in ns, or the sentence on why there is none.
 pub type Found = Result<Interval, String>;
 
 /// Note on every service.
@@ -22,23 +22,23 @@ const NOT_APART: &str = "the kernel charges interrupts to no task: they look lik
 /// Two estimates of one run that differ by more than this share disagree.
 const SAME: f64 = 0.03;
 
-/// The cost by each estimator: of a run, or of one operation where operations are counted. The interval of a single run is its
-/// value, twice.
+/// The cost by each estimator: of a run, or of one operation where operations are counted. The interval of a single run has the
+/// run's value at both ends.
 pub struct Costs {
-    /// Woodside, Courtois and Schramm (1997): with everything else that ran.
+    /// By Woodside, Courtois and Schramm (1997): includes everything else that ran.
     pub paper: Found,
     /// Without the time of other tasks.
     pub gap: Found,
-    /// Without that of other tasks and the interrupts that worked for them.
+    /// Without the time of other tasks and of the interrupts that worked for them.
     pub daemon_free: Found,
     /// What the kernel's accounting charged.
     pub charged: Found,
-    /// What a reader must know of them.
+    /// Sentences that a reader of these figures must know.
     pub flags: Vec<String>,
 }
 
 impl Costs {
-    /// Of one or several runs of the same command, or of one stretch of a service.
+    /// The costs of one or several runs of the same command, or of one stretch of a service.
     pub fn from_runs(runs: &[Covered]) -> Self {
         let mut costs = match runs {
             [Covered { replicate, least: Some(least), .. }] => {
@@ -51,7 +51,7 @@ impl Costs {
         costs
     }
 
-    /// The share of the cost that accounting missed. Below zero it charged more than the process took.
+    /// The share of the cost that accounting missed; negative if it charged more than the process took.
     pub fn missed_share(&self) -> Option<f64> {
         let (gap, charged) = (self.gap.as_ref().ok()?, self.charged.as_ref().ok()?);
         Some(1.0 - charged.estimate / gap.estimate)
@@ -100,12 +100,12 @@ impl Costs {
         }
     }
 
-    /// Of a service: lowers the ends of the intervals to what it took at least.
+    /// For a service: sets the lower ends of the intervals to the least cost, that of `least`.
     fn lower_bounds_to(self, least: &Replicate) -> Self {
         let found = least.estimate();
         let window = &least.covered.window;
         let quiet = least.covered.others_share() <= QUIET && least.stolen_ns() <= QUIET * window.elapsed;
-        // The fluid cannot tell what the hypervisor took from what interrupts did.
+        // The fluid cannot distinguish time that the hypervisor took from interrupts.
         let least_of = |cost: Cost| Some(cost.ns() - least.stolen_ns()).filter(|low| *low > 0.0);
         let bounded = |column: Found, least: Option<Result<Cost, Nonsense>>| match least
             .and_then(Result::ok)

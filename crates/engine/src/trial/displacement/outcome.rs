@@ -144,10 +144,10 @@ fn contamination(used: &[&Run]) -> Contamination {
     }
 }
 
-// Throughput of a CPU that is never idle: the prediction of an estimate beside the observed rate.
+// Throughput of a CPU that is never idle: the rates that the estimates predict, and the observed rate.
 
-/// On a CPU that is never idle, the process and its partners are charged for all of the time but this share, unless
-/// other tasks had it.
+/// Largest share of the time for which neither the process nor its partners are charged on a CPU that is never idle, unless
+/// other tasks had the CPU.
 const IDLE: f64 = 0.02;
 
 /// The subject that shares the CPU with other tasks of its kind, set up.
@@ -169,10 +169,10 @@ impl Saturation {
     }
 }
 
-/// What a shared CPU did.
+/// Measurements of a CPU that the tasks of the shared subject used.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Saturated {
-    /// Time of an iteration of any of the tasks, ns.
+    /// Time per iteration, with the iterations of all tasks together, ns.
     iteration: f64,
     /// The share of the time that the tasks were charged for.
     busy: f64,
@@ -183,7 +183,8 @@ impl Saturated {
         self.busy < 1.0 - IDLE
     }
 
-    /// The mean of before and after a run, so that a change of the machine's pace affects both sides alike.
+    /// The mean of the measurements before and after a run, so that a change of the machine's speed affects these and the run
+    /// alike.
     pub(super) fn mean_of(before: Option<Self>, after: Option<Self>) -> Option<Self> {
         let (before, after) = before.zip(after)?;
         Some(Self {
