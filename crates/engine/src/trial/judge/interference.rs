@@ -82,7 +82,7 @@ fn others_share_of_sample(case: &Case, s: &Sample) -> Option<f64> {
 }
 
 /// Median over the quickest quarter of the samples of the share during which other tasks had the CPU: the published cost is
-/// taken from these, and what disturbed the others does not matter.
+/// taken from these, and disturbances of other samples do not matter.
 fn others_share(case: &Case, samples: &[Sample]) -> Option<f64> {
     let mut quickest: Vec<&Sample> = samples.iter().collect();
     let cost = |s: &Sample| s.counted as f64 / s.iterations.max(1) as f64;
@@ -112,9 +112,9 @@ pub(in crate::trial) fn other_tasks_ns(
     }
 }
 
-/// Time that tasks outside the case took from it, ns. Without partners on its CPU that is the time the thread was ready but
-/// did not run. With partners it waits for them too; then others had at most the time in which none of them ran, and no
-/// more than all of them waited.
+/// Time that tasks outside the case took from it, ns. Without partners on its CPU, this is the time for which the thread was
+/// ready but did not run. With partners, the thread also waits for them. Other tasks then had at most the time in which neither
+/// it nor a partner ran, and at most the sum of their waits.
 fn foreign_ns_beside_partners(waited: u64, delta: &Delta, elapsed_ns: f64, ran_ns: u64) -> f64 {
     let Some(partners) = delta.partners else { return waited as f64 };
     let here = match partners.ran_here_ns.filter(|_| partners.here) {
@@ -137,13 +137,13 @@ fn stolen_share(samples: &[Sample]) -> f64 {
 
 // Finds the samples in which the measuring thread was held up: stopped by a signal, or frozen with its control group.
 //
-// The kernel counts neither as time of waiting for a CPU, and it counts the switch as voluntary. So the sign is a long time
-// in which the thread did not run, in a case that does not sleep by itself.
+// The kernel counts neither as time of waiting for a CPU, and it counts the switch as voluntary. So a sample is recognised by a
+// long time in which the thread did not run, in a case that does not sleep by itself.
 
-/// Shortest time that counts, ns: a device may be slower than usual, and a timer late, by tens of milliseconds. No share of
-/// the sample is asked for, since a sample beside busy tasks is long for other reasons, too.
+/// Shortest time that counts, ns: a device may be slower than usual, and a timer late, by tens of milliseconds. No share of the
+/// sample is required, since busy tasks may lengthen a sample too.
 const SHORTEST_NS: f64 = 50e6;
-/// How many times as long as in the median sample the thread did not run, for each iteration.
+/// Least ratio of a held-up sample's idle time per iteration to that of the median sample.
 const UNUSUAL: f64 = 10.0;
 
 /// For each sample, whether the thread was held up in it.
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_disturbs_most_samples_and_not_the_quickest_is_no_disturbance() {
+    fn samples_disturbed_beside_quiet_quicker_ones_are_no_disturbance() {
         let slow = |counted| Sample { counted, ..shared_sample(300_000, 400_000, 300_000, 400_000) };
         let clean = Sample { counted: 1, ..shared_sample(900_000, 0, 0, 0) };
         let disturbed: Vec<_> = (0..8).map(|i| slow(2 + i)).collect();
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_charged_to_nobody_in_a_short_sample_is_no_disturbance() {
+    fn uncharged_time_in_a_short_sample_is_no_disturbance() {
         let short =
             |elapsed_ns, own, partner| Sample { elapsed_ns, ..shared_sample(own, 4_000, partner, 4_000) };
         assert!(of_partners(&[short(20e3, 9_500, 8_500)]).is_ok());
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partner_that_waits_elsewhere_is_noticed() {
+    fn a_partner_that_waits_on_another_cpu_is_a_disturbance() {
         let mut sample = shared_sample(500_000, 0, 0, 0);
         let partners = PartnerReport { waited_elsewhere_ns: Some(300_000), ..PartnerReport::default() };
         sample.delta.partners = Some(partners);
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_case_waits_for_its_own_tasks_is_no_disturbance() {
+    fn waiting_for_own_tasks_is_no_disturbance() {
         let counted = Reading { waited_ns: Some(400_000), process_us: 990, ..Reading::default() };
         assert_eq!(had(OwnTasks::None, counted), Some(400_000));
         assert_eq!(had(OwnTasks::SameCpu, counted), Some(10_000));
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn beside_own_tasks_the_uncharged_time_is_a_strangers() {
+    fn beside_own_tasks_the_uncharged_time_counts_as_that_of_other_tasks() {
         let counted = Reading { process_us: 500, ..Reading::default() };
         assert_eq!(had(OwnTasks::SameCpu, counted), Some(500_000));
         let stolen = Reading { stolen_ticks: Some(1), ..counted };
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_waits_for_a_cpu_or_always_was_not() {
+    fn a_thread_that_waits_for_a_cpu_or_always_sleeps_was_not_held_up() {
         assert_eq!(held_up_samples(&[sample(2.0, 2, 0), sample(302.0, 2, 300)]), [false, false]);
         let sleeps = [sample(100.0, 1, 0), sample(110.0, 1, 0), sample(300.0, 1, 0)];
         assert_eq!(held_up_samples(&sleeps), [false; 3], "it always waits");
