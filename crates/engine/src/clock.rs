@@ -48,7 +48,7 @@ pub struct ClockScale {
     pub uncertainty_ppm: f64,
 }
 
-/// What a clock reads.
+/// The source that a clock reads.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Source {
     /// The hardware's counter.
@@ -96,7 +96,7 @@ pub enum Counts {
 }
 
 impl Clock {
-    /// How many single brackets are kept: enough for a 99.9th percentile, and few enough to disturb no cache.
+    /// Most single brackets that are kept: enough for a 99.9th percentile, and few enough to disturb no cache.
     pub const SINGLES: usize = 16_384;
 
     /// The best clock of this machine: the hardware counter if it is fit, otherwise `CLOCK_MONOTONIC_RAW` with
@@ -129,7 +129,7 @@ impl Clock {
         Self { source, calibration, unfit: None, singles: RefCell::new(None) }
     }
 
-    /// What [`Clock::with_scale`] needs in another process.
+    /// The scale that [`Clock::with_scale`] needs in another process.
     pub fn scale(&self) -> ClockScale {
         ClockScale {
             counter: self.reads_counter(),
@@ -218,8 +218,8 @@ impl Clock {
         Ok(sum)
     }
 
-    /// Keeps one bracket for the distribution, if [`Clock::keep_single_times`] asked for it, and returns it. [`Clock::time`]
-    /// and [`Clock::time_each`] do so themselves. It never allocates: brackets beyond [`Clock::SINGLES`] are left out.
+    /// Keeps one bracket for the distribution, if [`Clock::keep_single_times`] was called, and returns it. [`Clock::time`] and
+    /// [`Clock::time_each`] do so themselves. It never allocates: brackets beyond [`Clock::SINGLES`] are left out.
     #[inline(always)]
     pub fn record_bracket(&self, ticks: Ticks) -> Ticks {
         if let Some(singles) = &mut *self.singles.borrow_mut() {

@@ -48,7 +48,7 @@ pub enum Request {
         /// Batches of the turn.
         batches: usize,
     },
-    /// Send what was sampled in the turns.
+    /// Send the stacks that were sampled in the turns.
     Samples,
     /// Sent to the first process of a guest: start the side's process, and let it use this connection until it has ended.
     Start {
@@ -63,7 +63,7 @@ pub enum Request {
 /// untimed.
 pub const BATCHES: f64 = 8.0;
 
-/// How to set a case up.
+/// Settings by which a side sets a case up.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Prepare {
     /// Id of the case.
@@ -106,7 +106,7 @@ pub enum Response {
     Ready(Ready),
     /// The turn was run.
     Turn(Turn),
-    /// What was sampled in the turns.
+    /// The stacks that were sampled in the turns.
     Samples(SampledStacks),
     /// The case ended without a number: skipped, failed or disturbed.
     Ended(CaseEnd),

@@ -68,7 +68,7 @@ pub struct Trial<'a> {
     began: bool,
     /// Rates of the events and allocations that were counted in untimed batches.
     rates: Vec<EventRate>,
-    /// What the witness saw in this process.
+    /// The witness's report, if the witness was called in this process.
     testimony: Option<WitnessReport>,
     witnessed: bool,
     /// Whether another process has proved the case.
@@ -102,7 +102,7 @@ struct Sample {
     noted: Option<usize>,
 }
 
-/// What all cases of a process share.
+/// The settings that all cases of a process share.
 #[derive(Clone, Copy)]
 pub struct Bench<'a> {
     /// Scratch directory, scale and CPUs.
@@ -113,7 +113,7 @@ pub struct Bench<'a> {
     pub pinned: Option<usize>,
     /// An operation to measure in place of the one that the case's set-up makes.
     pub lent: Option<Lent<'a>>,
-    /// The copies beside which this process measures, if it is one of several.
+    /// The other copies, if this process is one of several copies that measure at the same time.
     pub other_copies: Option<&'a OtherCopies>,
 }
 

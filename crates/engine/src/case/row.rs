@@ -8,8 +8,7 @@ use super::{Claim, Derived, Need, Place, Repetition, Rule, Scale, Subject};
 use crate::clock::Clock;
 use crate::error::Result;
 
-/// Prepares the operation of a case. It may open, allocate and touch whatever the operation needs: none of that is
-/// timed. Made by [`set_up`].
+/// Prepares the operation of a case. It may open, allocate and touch all that the operation needs, untimed. Made by [`set_up`].
 pub type SetUp = Box<dyn Fn(&Place) -> Result<Box<dyn Subject>>>;
 
 /// Makes a [`SetUp`] of a closure that returns the subject. The subject may be a closure, too:
@@ -49,9 +48,9 @@ pub struct Case {
     pub name: String,
     /// The operation in words, for tables.
     pub title: String,
-    /// What the machine must offer. If one is not met, the case is skipped.
+    /// Requirements on the machine. If one is not met, the case is skipped.
     pub needs: Vec<Need>,
-    /// What must be true if the operation really happened.
+    /// Conditions that hold if the operation really happened.
     pub claims: Vec<Claim>,
     /// Expected cost, written before the first measurement.
     pub prediction: Option<Prediction>,

@@ -18,7 +18,7 @@ pub trait Subject {
     /// repeated, and any other error if the subject cannot continue. After an error no number is saved.
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks>;
 
-    /// What the subject knows besides the time. Read after a run.
+    /// The subject's results besides the time. Read after a run.
     fn report(&self) -> Report {
         Report::default()
     }
@@ -124,11 +124,11 @@ pub struct Derived {
 /// How a figure is computed from the cost of an iteration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rule {
-    /// This multiple of the net cost, ns: 0.5 for one of the two switches of a round trip.
+    /// The net cost times this factor, ns: 0.5 for one of the two switches of a round trip.
     OfNet(f64),
-    /// This multiple of the cost, ns.
+    /// The cost times this factor, ns.
     OfCost(f64),
-    /// The control's cost divided by the cost, no unit: 1 if working at the same time as others costs nothing.
+    /// The control's cost divided by the cost, without a unit: 1 if working at the same time as other tasks costs nothing.
     ControlOverCost,
     /// Iterations a second.
     Rate,

@@ -48,7 +48,7 @@ pub struct Dispute {
 }
 
 impl Dispute {
-    /// How far the two are apart, whichever is faster: 9 for a factor of ten.
+    /// The ratio of the faster clock's rate to the slower one's, minus 1: 9 for a factor of ten.
     fn distance(&self) -> f64 {
         let ratio = (1.0 + self.by).max(f64::MIN_POSITIVE);
         ratio.max(ratio.recip()) - 1.0
@@ -181,7 +181,7 @@ mod tests {
             assert_eq!(check_clocks().expect("they agree"), None);
             quickest = quickest.min(begun.elapsed());
         }
-        // Of five attempts on a busy machine one is undisturbed.
+        // On a busy machine one of five attempts is undisturbed.
         if kernel_step_ns() < 1_000 {
             assert!(quickest < Duration::from_millis(10), "{quickest:?}, {:?} in all", begun.elapsed());
         }

@@ -1,15 +1,14 @@
 //! The frequency of the counter and its uncertainty.
 //!
-//! A [`PairedReading`] reads the kernel's clock between two ordered reads of the counter: the kernel's instant
-//! lies somewhere between the two, so half of their distance is the error. Of many such readings the tightest
-//! is kept. Two of them some milliseconds apart give the frequency, and their errors over the distance
-//! give its uncertainty: about 1 ppm after 40 ms.
+//! A [`PairedReading`] reads the kernel's clock between two ordered reads of the counter: the kernel's instant lies somewhere
+//! between the two, so half of their distance is the error. The tightest of many such readings is kept. Two of them some
+//! milliseconds apart give the frequency, and their errors over the distance give its uncertainty: about 1 ppm after 40 ms.
 
 use crate::platform::{arch, perf_event, time};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// Readings tried at each end. One in a few dozen is disturbed; the tightest never is.
+/// Readings tried at each end. One reading in a few dozen is disturbed; the tightest never is.
 const TRIES: usize = 200;
 /// Time between the two ends. The uncertainty falls with it: 40 ms give about 1 ppm for 40 ns of width.
 const APART: Duration = Duration::from_millis(40);

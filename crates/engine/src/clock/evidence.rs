@@ -50,7 +50,7 @@ pub struct Reading {
     pub process_us: u64,
     /// Bytes read from devices for all threads of this process and the children that it has waited for.
     pub device_read: Option<u64>,
-    /// Bytes written to devices likewise, or to pages that are yet to be written.
+    /// Bytes written to devices by the same processes, or to pages that are yet to be written.
     pub device_written: Option<u64>,
     /// The CPU that the reading was taken on.
     pub cpu: usize,
@@ -65,7 +65,7 @@ pub struct Delta {
     pub other_threads_ns: u64,
     /// Whether the thread is on another CPU than before.
     pub migrated: bool,
-    /// What the partners of the case did meanwhile, if it has any.
+    /// The partners' report for the same interval, if the case has partners.
     pub partners: Option<super::PartnerReport>,
 }
 
@@ -190,7 +190,7 @@ impl OtherCpus {
         Self { stat: File::open("/proc/stat").ok(), own, buffer: vec![0; 64 << 10], begun: None }
     }
 
-    /// Starts the interval that [`OtherCpus::mean_busy_cpus`] is asked about.
+    /// Starts the interval over which [`OtherCpus::mean_busy_cpus`] averages.
     pub fn begin_interval(&mut self) {
         self.begun = self.read_busy_ticks().map(|ticks| (Instant::now(), ticks));
     }

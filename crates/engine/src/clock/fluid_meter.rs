@@ -12,7 +12,7 @@ use crate::statistic::fluid_cost::{Calibration, Covered, Window};
 use std::fs::File;
 use std::time::Duration;
 
-/// What the kernel has charged to a process under test so far.
+/// CPU time and waits that the kernel has charged to a process under test so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Charge {
     /// CPU time by the process clock, ns.
@@ -87,7 +87,7 @@ impl FluidMeter {
         })
     }
 
-    /// Covers a run by one window, and reads before and after it what was charged.
+    /// Covers a run by one window, and reads `charge` before and after it.
     ///
     /// # Errors
     /// An error of `charge` or `run`, or the fluid has ended or gets no CPU.
@@ -202,7 +202,7 @@ mod tests {
         // fall below zero.
         let slack = 0.05 * before.own;
         assert!(before.wall >= 0.9 * before.own && before.interrupts > -slack, "{before:?}");
-        // Other tests may run at the same time: what the process was charged still lies in the window.
+        // Other tests may run at the same time, but the time that the process was charged lies inside the window.
         assert!(covered.charged > 1e6 && covered.window.elapsed > 0.9 * covered.charged, "{covered:?}");
         assert!(covered.window.own < covered.window.elapsed, "{covered:?}");
     }

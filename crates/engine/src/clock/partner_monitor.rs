@@ -39,7 +39,7 @@ struct Counts {
     cpu: usize,
 }
 
-/// What the partners did during one sample.
+/// The partners' context switches, I/O calls, run times and waits during one sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PartnerReport {
     /// Number of partners that answer the measuring thread. Those that only burn CPU time are not counted.
@@ -96,7 +96,7 @@ impl PartnerMonitor {
         (self.hidden && !self.partners.is_empty()).then(|| HIDDEN.into())
     }
 
-    /// What the partners did since the last reading; `None` without partners.
+    /// Reads the partners' counters and returns the change since the last reading; `None` without partners.
     pub fn read(&mut self) -> Option<PartnerReport> {
         let mut sum = PartnerReport {
             fewest_voluntary: u64::MAX,

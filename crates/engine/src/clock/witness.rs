@@ -44,7 +44,8 @@ pub struct WitnessReport {
     pub visits: Option<u64>,
     /// How often an iteration executes each instruction, by address; empty if brackets were counted.
     pub(crate) rates: BTreeMap<usize, f64>,
-    /// The address of an instruction that each iteration executes once; `None` if no brackets were counted.
+    /// The address of an instruction that each iteration executes once; `None` if there is none, or if no brackets were
+    /// counted.
     pub(crate) once: Option<usize>,
     /// The system calls entered in `iterations`.
     pub entries: Vec<Call>,

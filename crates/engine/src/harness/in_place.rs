@@ -16,12 +16,12 @@ use crate::pair::{is_side_process, side::Side};
 use serde::{Deserialize, Serialize};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// One operation, as it is known before it is called.
+/// One operation, as far as it is known before its first call.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Offer {
     /// Its id without the group.
     pub name: String,
-    /// What an iteration processes, from which rates are computed.
+    /// The amount that an iteration processes, from which rates are computed.
     pub work: Vec<Work>,
 }
 
@@ -162,8 +162,8 @@ fn lock_offers() -> MutexGuard<'static, Vec<Offer>> {
     OFFERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Measures what was offered, as Criterion's command line asks. Its filter may leave out the name of the bench target, and need
-/// not match anything: `cargo bench` hands it to every target.
+/// Measures the offered operations, as Criterion's command line requests. Its filter may leave out the name of the bench
+/// target, and need not match anything: `cargo bench` hands it to every target.
 fn drive(group: Group, arguments: &Arguments, options: &Options, notes: &[String]) -> Result<Exit> {
     let mut arguments = arguments.clone();
     if arguments.filter.is_some() {

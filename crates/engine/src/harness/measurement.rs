@@ -127,7 +127,7 @@ impl Measurement for EventCount {
     }
 }
 
-/// What the harness needs beyond Criterion's trait: a value can be made from a count that the trial took.
+/// The harness's requirement beyond Criterion's trait: a value can be made from a count that the trial took.
 pub(super) trait Counted: Measurement<Value: From<u64>> + 'static {}
 
 impl<M: Measurement<Value: From<u64>> + 'static> Counted for M {}

@@ -46,7 +46,7 @@ pub(super) fn run_process(groups: &[Group]) -> Result<Exit> {
     assigned.conclude(ended)
 }
 
-/// What the driver has assigned to this process, and the connection to the driver.
+/// The assignment of this process, and the connection to the driver.
 pub(super) struct Assigned {
     assignment: Assignment,
     arguments: Arguments,
@@ -72,10 +72,10 @@ impl Assigned {
         Ok(Self { assignment, arguments, sender, began })
     }
 
-    /// Tells the driver why the process ended early, if it did.
+    /// Sends the driver the reason if the process ended early.
     ///
     /// # Errors
-    /// The driver has gone.
+    /// The driver has ended.
     pub(super) fn conclude(&mut self, ended: std::thread::Result<Result<()>>) -> Result<Exit> {
         let reason = match ended {
             Ok(Ok(())) => return Ok(Exit::Success),
@@ -113,7 +113,7 @@ impl GroupProcess {
     /// Prepares this process to measure cases of this group; `None` if it had another task, which is then complete.
     ///
     /// # Errors
-    /// The process cannot measure, or the driver has gone.
+    /// The process cannot measure, or the driver has ended.
     pub(super) fn open(group: &Group, assigned: &mut Assigned) -> Result<Option<Self>> {
         let preparation_notes = inheritance::prepare_measuring_process();
         let Assigned { assignment, arguments, sender, .. } = assigned;
@@ -143,7 +143,7 @@ impl GroupProcess {
     /// Sends the last message: every case has been measured.
     ///
     /// # Errors
-    /// The driver has gone.
+    /// The driver has ended.
     pub(super) fn close(&self, assigned: &mut Assigned) -> Result<()> {
         send_verified_clock(&self.clock, &mut assigned.sender)
     }
@@ -189,7 +189,7 @@ impl GroupProcess {
     /// elsewhere.
     ///
     /// # Errors
-    /// The driver has gone, or the unit cannot be measured.
+    /// The driver has ended, or the unit cannot be measured.
     pub(super) fn measure(
         &mut self,
         id: String,

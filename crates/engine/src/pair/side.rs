@@ -102,7 +102,7 @@ impl Side {
     /// Receives the first request.
     ///
     /// # Errors
-    /// The driver has gone.
+    /// The driver has ended.
     pub(crate) fn start() -> Result<Self> {
         let mut driver = Driver::new()?;
         // If the kernel refuses this, a killed driver still closes the input, which ends this process after the current turn.
@@ -213,7 +213,7 @@ fn run_case_by_turns(
     serve_turns(&mut trial, driver)
 }
 
-/// Sets the case up and, on the side that is asked to, proves it.
+/// Sets the case up and, if `prove` is true, proves it.
 fn prepare_trial<'a>(
     case: &'a Case,
     bench: Bench<'a>,

@@ -22,7 +22,7 @@ pub(super) struct Costs<'a> {
     pub(super) cpus: usize,
 }
 
-/// The figures that the case asks for and that its costs allow.
+/// The derived figures of the case, except those that its costs do not allow.
 pub(super) fn derived_figures(case: &Case, costs: &Costs<'_>) -> Vec<Derived> {
     // The figure of a case that keeps working is the cost in its batches, which may differ from the slope if a batch begins
     // with more work.
@@ -40,8 +40,8 @@ const LEAST_WAIT: f64 = 0.5;
 const MOST_WAIT: f64 = 1.1;
 
 /// Share of the timed part in which no thread of this process ran, nor was ready to, %; `None` if the share is less than half,
-/// if the case names its waits itself (it does not keep working), or if the kernel does not count how long a thread is ready.
-/// Each sample comes with its timed part, ns.
+/// if the case names its waits itself (it does not claim to keep working), or if the kernel does not count how long a thread is
+/// ready. Each sample comes with its timed part, ns.
 pub(super) fn waiting_share(case: &Case, samples: &[(f64, &Sample)]) -> Option<Derived> {
     let share = |(timed_ns, sample): &(f64, &Sample)| {
         let ready_ns = sample.delta.counted.waited_ns?;

@@ -171,7 +171,7 @@ impl Displacement<'_> {
             if signal::pending().is_some() {
                 return Err(CaseEnd::Interrupted);
             }
-            // Each run has its own pair of measurements: rows that shared one would not be independent.
+            // Each run has its own pair of measurements, since runs that shared one would not be independent.
             let saturated_before = measure_saturated(self)?;
             let stolen = self.meter.stolen_ticks();
             let ((delta, timed_ns, elapsed_ns), covered) = self.run_covered(self.iterations)?;
@@ -189,7 +189,7 @@ impl Displacement<'_> {
         Ok(runs)
     }
 
-    /// Covers one run by the fluid. Without iterations, only the code around a run is covered.
+    /// Covers one run with the fluid. Without iterations, only the code around a run is covered.
     #[allow(clippy::type_complexity, reason = "three readings of one run, named where they are taken apart")]
     fn run_covered(&mut self, iterations: u64) -> Result<((Delta, f64, f64), Covered), CaseEnd> {
         let Self { subject, clock, meter, account, counters, partners, .. } = self;

@@ -29,8 +29,8 @@ const DOUBLING: std::ops::RangeInclusive<f64> = 1.8..=2.2;
 /// a remembered result 1.0. Beside two tasks per CPU, the estimate alone is now and then in the accepted range by chance,
 /// whatever is executed.
 const DOUBLING_INTERVAL: std::ops::RangeInclusive<f64> = 1.4..=2.6;
-/// Time does not grow if the slope is below this share of the time per iteration in the largest batch. Threads that take a lock
-/// sometimes in turns and sometimes in a row have slopes of either sign.
+/// Time does not grow if the interval of the slope reaches zero and ends below this share of the time per iteration in the
+/// largest batch. Threads that take a lock sometimes in turns and sometimes in a row have slopes of either sign.
 const NO_GROWTH: f64 = 0.2;
 /// Least growth of a batch's time when one more unit of iterations is added, as a share of the smallest batch.
 /// Time does not grow if three rounds of four show less. The interval alone cannot decide: with seven rounds it is
@@ -48,7 +48,7 @@ const ABOVE: f64 = 0.02;
 const LARGE: std::ops::RangeInclusive<f64> = 0.7..=1.8;
 /// [`LARGE`] for [`Claim::KeepsWorking`]: an honest operation may grow, as a list does.
 const LARGE_OF_GROWING: std::ops::RangeInclusive<f64> = 0.5..=f64::INFINITY;
-/// Fewest core cycles of an iteration that is not the empty loop, which takes one or two.
+/// An iteration of at least this many core cycles does more than the empty loop, which takes one or two.
 const MORE_THAN_EMPTY: f64 = 20.0;
 /// Least charged time from which a share can be computed, µs: some kernels account in ticks of 4 ms.
 const LEAST_CHARGED_US: f64 = 60_000.0;

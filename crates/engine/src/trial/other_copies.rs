@@ -49,7 +49,7 @@ enum Column {
     Stayed,
     /// Time of the round for which the copy was ready and another task had its CPU, ns.
     Waited,
-    /// What the first copy has chosen for all.
+    /// Iterations of a sample, which the first copy has chosen for all copies.
     Iterations,
     Samples,
 }

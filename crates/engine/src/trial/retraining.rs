@@ -14,8 +14,8 @@ pub(super) const LONG_NS: f64 = 3e6;
 /// small batches as in large ones, with a second-level cache of 2 MiB.
 const WARM_NS: f64 = 100e3;
 
-/// Longest untimed part before a batch, ns. A lap through 32 MiB of cache takes less. A lap does not bring back data that lies
-/// in memory.
+/// Longest untimed part before a batch, ns. A lap through 32 MiB of cache takes less. It does not bring back data that is too
+/// large for the caches.
 const LONGEST_LAP_NS: f64 = 10e6;
 
 /// Resets the branch predictor before a batch of this many iterations, and runs half a batch untimed, at least a lap, which

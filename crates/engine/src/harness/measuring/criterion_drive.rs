@@ -82,7 +82,7 @@ impl Batches<'_> {
             group.bench_function(name, |b| {
                 b.iter_custom(|n| {
                     ended = match (is_test, calls) {
-                        // One batch says little about disturbances: a test takes all samples at once.
+                        // A test takes all samples in this one call, since a single batch shows little of disturbances.
                         (true, _) => (0..self.samples).try_for_each(|taken| self.take_sample(taken)),
                         (false, 0) => self.run_warm_up(n),
                         (false, _) => self.take_sample(calls - 1),

@@ -35,7 +35,7 @@ const NOTHING: &str = "no/baseline";
 /// Has Criterion write its files for these cases.
 ///
 /// # Errors
-/// The unit cannot be measured, or the driver has gone.
+/// The unit cannot be measured, or the driver has ended.
 pub(super) fn write(
     group: &Group,
     (cases, clock): (&[Samples], Option<ClockScale>),

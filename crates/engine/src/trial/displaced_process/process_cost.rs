@@ -12,7 +12,7 @@ pub type Found = Result<Interval, String>;
 const NEVER_ALONE: &str = "the process ran before it was watched: the interrupts that work for it look like those \
                            that come anyway, such as the tick. The lower ends leave out whatever came as often before, \
                            the estimates nothing";
-/// Why a service beside other tasks has no estimate.
+/// Why a service has no estimate if other tasks ran beside it.
 const AMONG_OTHERS: &str = "other tasks ran beside the process: interrupts that worked for it look like interrupts that worked \
                             for them; stop the other tasks";
 /// Why a service has no estimate if the processor's frequency moved.
@@ -31,7 +31,7 @@ pub struct Costs {
     pub gap: Found,
     /// Without the time of other tasks and of the interrupts that worked for them.
     pub daemon_free: Found,
-    /// What the kernel's accounting charged.
+    /// CPU time that the kernel's accounting charged.
     pub charged: Found,
     /// Sentences that a reader of these figures must know.
     pub flags: Vec<String>,

@@ -131,7 +131,7 @@ fn partly_timed_sentence(used: &[&Run]) -> Option<String> {
 fn contamination(used: &[&Run]) -> Contamination {
     let each = |field: fn(&Run) -> Option<u64>| used.iter().filter_map(|run| field(run)).collect();
     Contamination {
-        // A wait for the CPU beside the fluid is no disturbance: the accounts show other tasks.
+        // Waiting while the fluid has the CPU is no disturbance. The accounts show the time of other tasks.
         waited_ns: each(|run| Some(run.replicate.covered.others_time().max(0.0) as u64)),
         stolen_ticks: each(|run| Some(run.replicate.stolen_ticks)),
         involuntary_switches: each(|run| {

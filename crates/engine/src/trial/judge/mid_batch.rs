@@ -150,7 +150,7 @@ fn judge_steps(
     }
 }
 
-/// Mean number of instructions from one execution of the address `at` to the next; `None` if it was executed less than twice.
+/// Mean number of instructions from one execution of the address `at` to the next; `None` if it was executed fewer than twice.
 fn distance(addresses: &[usize], at: usize) -> Option<f64> {
     let is_it = |address: &usize| *address == at;
     let (first, last) = (addresses.iter().position(is_it)?, addresses.iter().rposition(is_it)?);

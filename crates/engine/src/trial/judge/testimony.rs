@@ -15,7 +15,7 @@ use crate::trial::CaseEnd;
 /// the time through the vDSO, and single-stepping is so slow that every third attempt is disturbed.
 const TESTIMONIES: u32 = 8;
 /// Most instructions of a run that is stepped through. If a run has more, and a claim is about instructions, a run of fewer
-/// iterations is.
+/// iterations is stepped through.
 const STEPS: u64 = 3_000;
 /// Attempts before a contradicted claim about calls is believed. Timer ticks do not disturb these, but an
 /// operation that fails in the child does.
@@ -81,7 +81,7 @@ fn judge_by_tracing(case: &Case, subject: &mut dyn Subject, clock: &Clock, is_al
             Err(sentence) => judged = Err(CaseEnd::Failed(sentence)),
         }
         contradicted += 1;
-        // An operation that failed in the child made fewer calls: it fails here too, and its reason is returned.
+        // If the operation failed in the child, it made fewer calls. It then fails here too, and its error is returned.
         subject.run(witness::ITERATIONS, clock)?;
         if attempt >= OF_CALLS && has_broken_call_claim(case, &testimony) {
             break;

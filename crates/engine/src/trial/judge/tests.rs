@@ -89,7 +89,7 @@ fn flat(overhead: f64) -> Sweep {
 
 #[test]
 fn only_a_slope_that_excludes_growth_is_contradicted() {
-    // A batch of 32 iterations takes this overhead and what the slope says.
+    // A batch of 32 iterations takes this overhead and 32 times the slope.
     let judged_above = |overhead, low, estimate, high| {
         let slope = Interval { estimate, low, high };
         let slope_quartile = (estimate + high) / 2.0;

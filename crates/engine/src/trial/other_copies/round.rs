@@ -14,8 +14,8 @@ const COMPANY: f64 = 0.9;
 const APART: f64 = 0.1;
 /// After its batch, a copy runs further batches, shorter than a sample by this factor.
 const PART: u64 = 8;
-/// Most rounds of an execution that may lack company: twice as many as it keeps at default scale. With more, the execution
-/// fails.
+/// Most rounds of an execution that may lack company: twice as many as it keeps at default scale. With more, the execution is
+/// given up.
 const VOID_ROUNDS: u32 = 20;
 
 /// The other copies, and the rounds that a trial has measured beside them.
@@ -91,8 +91,8 @@ impl<'a> Accompanied<'a> {
     }
 }
 
-/// Time during which other tasks had this copy's CPU, ns; `u64::MAX` if the hypervisor took it, or the kernel does not count
-/// it.
+/// Time during which other tasks had this copy's CPU, ns; `u64::MAX` if the hypervisor took any of it, or the kernel does not
+/// count it.
 fn hindered_ns(counted: &Reading) -> u64 {
     let is_stolen = counted.stolen_ticks.is_some_and(|ticks| ticks > 0);
     counted.waited_ns.filter(|_| !is_stolen).unwrap_or(u64::MAX)
