@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 /// Characters of an invalid line that a sentence quotes.
-const QUOTED: usize = 100;
+const QUOTED_CHARACTERS: usize = 100;
 
 /// Why no message was received. The text continues a sentence that begins with the name of the other end.
 #[derive(Debug, thiserror::Error)]
@@ -45,7 +45,7 @@ impl NoMessage {
     }
 
     fn invalid(line: &str) -> Self {
-        Self::Invalid(inert::neutralize_line(line.trim_end(), QUOTED))
+        Self::Invalid(inert::neutralize_line(line.trim_end(), QUOTED_CHARACTERS))
     }
 }
 
@@ -146,7 +146,8 @@ impl Lines {
         };
         self.searched = 0;
         let line: Vec<u8> = self.held.drain(..=end).collect();
-        let beginning = || String::from_utf8_lossy(&line[..line.len().min(8 * QUOTED)]).into_owned();
+        let beginning =
+            || String::from_utf8_lossy(&line[..line.len().min(8 * QUOTED_CHARACTERS)]).into_owned();
         parse_value(&line).map(Some).map_err(|_| NoMessage::invalid(&beginning()))
     }
 }

@@ -14,9 +14,9 @@ const APART: Duration = Duration::from_millis(5);
 /// Observations before a dispute is believed: a guest may be stopped in the middle of one.
 const OBSERVATIONS: usize = 3;
 /// Clocks that differ by more than this share mark every figure. The kernel slews a clock by 0.05 % at most.
-const MARKED: f64 = 0.01;
+const MARKED_DIFFERENCE: f64 = 0.01;
 /// Clocks that differ by more than this share end the run.
-const REFUSED: f64 = 0.1;
+const REFUSED_DIFFERENCE: f64 = 0.1;
 /// Longest step of a kernel's clock that has no counter beside it, ns: a batch needs a few hundred steps.
 const COARSEST_NS: u64 = 250_000;
 
@@ -82,11 +82,11 @@ pub fn check_clocks() -> Result<Option<Dispute>> {
         )));
     }
     match persistent_dispute(has_counter) {
-        Some(dispute) if dispute.distance() > REFUSED => Err(Error::Missing(format!(
+        Some(dispute) if dispute.distance() > REFUSED_DIFFERENCE => Err(Error::Missing(format!(
             "{dispute}; no time that is measured here would mean anything: look for a preloaded library that replaces \
              clock_gettime (LD_PRELOAD, libfaketime); SYSCOST_CLOCK=monotonic-raw does without the counter"
         ))),
-        dispute => Ok(dispute.filter(|dispute| dispute.distance() > MARKED)),
+        dispute => Ok(dispute.filter(|dispute| dispute.distance() > MARKED_DIFFERENCE)),
     }
 }
 
@@ -94,7 +94,8 @@ pub fn check_clocks() -> Result<Option<Dispute>> {
 fn persistent_dispute(has_counter: bool) -> Option<Dispute> {
     let mut least: Option<Dispute> = None;
     for _ in 0..OBSERVATIONS {
-        let found = observe_clocks(has_counter, APART).filter(|dispute| dispute.distance() > MARKED)?;
+        let found =
+            observe_clocks(has_counter, APART).filter(|dispute| dispute.distance() > MARKED_DIFFERENCE)?;
         if least.as_ref().is_none_or(|least| found.distance() < least.distance()) {
             least = Some(found);
         }
@@ -159,17 +160,17 @@ mod tests {
 
     #[test]
     fn a_difference_within_the_error_of_the_readings_is_no_dispute() {
-        assert!(found(&[("coarse", 2.6, 0.05)]).expect("compared").distance() < MARKED);
-        assert!(found(&[("exact", 2.6, 0.0)]).expect("compared").distance() > MARKED);
+        assert!(found(&[("coarse", 2.6, 0.05)]).expect("compared").distance() < MARKED_DIFFERENCE);
+        assert!(found(&[("exact", 2.6, 0.0)]).expect("compared").distance() > MARKED_DIFFERENCE);
     }
 
     #[test]
     fn a_clock_that_stands_still_is_a_dispute() {
         let moving = Some(Pace { per_ns: 2.5, error: 0.0 });
         let still = largest_dispute(moving, std::iter::once(("still".to_owned(), None))).expect("a dispute");
-        assert!(still.distance() > REFUSED);
+        assert!(still.distance() > REFUSED_DIFFERENCE);
         let none = largest_dispute(None, std::iter::once(("other".to_owned(), moving))).expect("a dispute");
-        assert!(none.distance() > REFUSED);
+        assert!(none.distance() > REFUSED_DIFFERENCE);
     }
 
     #[test]

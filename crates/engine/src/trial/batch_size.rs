@@ -12,9 +12,9 @@ const QUICKEST_OF: usize = 2;
 /// Largest ratio of a sample's wall time to its timed part in a run.
 pub const SAMPLE_STRETCH: f64 = 2.0;
 /// Least length of a batch in steps of the clock: one step is then 0.4 % of it.
-const STEPS: f64 = 250.0;
-/// Most iterations that are tried; with any operation they take longer than a batch.
-const MOST: u64 = 1 << 27;
+const LEAST_STEPS: f64 = 250.0;
+/// Most iterations that are tried; they take longer than a batch with any operation.
+const MOST_ITERATIONS: u64 = 1 << 27;
 /// If a batch falls short by more than this factor, the next one has [`STRIDE`] times as many iterations, otherwise twice.
 const FAR: f64 = 16.0;
 /// See [`FAR`].
@@ -50,7 +50,7 @@ impl BatchSize {
         let mut iterations = 1;
         loop {
             let size = Self::quickest_batch(subject, clock, enough, iterations)?;
-            if size.is_long_enough(enough) || iterations >= MOST {
+            if size.is_long_enough(enough) || iterations >= MOST_ITERATIONS {
                 return Ok(size);
             }
             let is_far = enough.exceeds_both(size.timed_ns * FAR, size.wall_ns * FAR);
@@ -108,12 +108,12 @@ impl Trial<'_> {
     /// # Errors
     /// The subject fails or takes no time.
     pub fn size_batch(&mut self, timed_ns: f64, stretch: f64) -> std::result::Result<BatchSize, CaseEnd> {
-        let timed_ns = timed_ns.max(STEPS * self.clock.step_ns());
+        let timed_ns = timed_ns.max(LEAST_STEPS * self.clock.step_ns());
         let wall_ns = stretch * timed_ns;
         let half = Enough { timed_ns: timed_ns / 2.0, wall_ns };
         let found = BatchSize::find(&mut *self.subject, self.clock, half)?;
-        if found.timed_ns == 0.0 && found.iterations >= MOST {
-            let sentence = format!("{MOST} iterations took no time at all: nothing was done");
+        if found.timed_ns == 0.0 && found.iterations >= MOST_ITERATIONS {
+            let sentence = format!("{MOST_ITERATIONS} iterations took no time at all: nothing was done");
             return Err(CaseEnd::Failed(sentence));
         }
         Ok(found.scale_to_fill(Enough { timed_ns, wall_ns }))
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn an_operation_that_takes_no_time_ends_at_the_largest_batch() {
         let size = found(|_, _| 0.0);
-        assert!(size.iterations >= MOST || size.wall_ns >= ENOUGH.wall_ns, "{size:?}");
+        assert!(size.iterations >= MOST_ITERATIONS || size.wall_ns >= ENOUGH.wall_ns, "{size:?}");
     }
 
     #[test]

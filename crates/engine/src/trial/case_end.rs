@@ -137,7 +137,7 @@ fn disturbed_if_replaced<T>(
 // A further check before a case fails: whether a sandbox refuses a system call whose result the case does not check.
 
 /// Most system calls that are examined, of the set-up and of one iteration.
-const MOST: usize = 200_000;
+const MOST_CALLS: usize = 200_000;
 
 /// Whether a filter of system calls is in force on this process (proc_pid_status(5)).
 fn is_seccomp_filtered() -> bool {
@@ -155,7 +155,7 @@ pub fn refused_call_sentence(case: &Case, place: &Place, clock: &Clock) -> Optio
             let _ = subject.run(1, clock);
         }
     };
-    let seen = ptrace::list_syscalls(body, MOST, |_| true).ok()?;
+    let seen = ptrace::list_syscalls(body, MOST_CALLS, |_| true).ok()?;
     first_refused_call(&seen.entries).map(|(call, errno)| {
         format!(
             "the sandbox refuses a system call that the case makes (number {}: {}): allow it in its filter of system calls",

@@ -12,7 +12,7 @@ use crate::statistic;
 /// Fewest single times for which the share of equal ones is judged.
 const FEWEST_SINGLES: usize = 16;
 /// Single times of at least this many clock steps are not repeated exactly by any machine.
-const STEPS: f64 = 500.0;
+const UNREPEATED_STEPS: f64 = 500.0;
 /// Fewest single times, over all samples, for the judgement whether they are constant within each sample.
 const FEWEST_EQUAL: usize = 64;
 /// Fewest single times of one sample for that judgement.
@@ -21,7 +21,7 @@ const FEWEST_OF_SAMPLE: usize = 4;
 /// time takes at least two values.
 const FEW_STEPS: f64 = 20.0;
 /// Share of single times equal to the one before from which on the times cannot have been measured.
-const ALIKE: f64 = 0.5;
+const EQUAL_SHARE: f64 = 0.5;
 
 /// Whether within each sample all single times are equal. `numbers` are the samples' numbers of single times. A sample without
 /// a number has filled the memory for them: the remaining times are its first ones, and later samples have none.
@@ -167,8 +167,8 @@ impl Trial<'_> {
     /// Most of them repeat the one before.
     fn check_singles_vary(&self, singles: &[f64]) -> Result<(), CaseEnd> {
         let same = derived::repeated_share(singles);
-        let is_coarse = statistic::median(singles) < STEPS * self.clock.step_ns();
-        if !self.case.one_by_one || singles.len() < FEWEST_SINGLES || is_coarse || same < ALIKE {
+        let is_coarse = statistic::median(singles) < UNREPEATED_STEPS * self.clock.step_ns();
+        if !self.case.one_by_one || singles.len() < FEWEST_SINGLES || is_coarse || same < EQUAL_SHARE {
             return Ok(());
         }
         Err(CaseEnd::Failed(format!(

@@ -22,12 +22,12 @@ use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 /// Runs without an operation; their median is the cost of beginning and ending a run.
-const EMPTY: usize = 5;
-/// If a run of this many iterations is still too short, the operation does nothing.
-const MOST: u64 = 1 << 27;
+const EMPTY_RUNS: usize = 5;
+/// Most iterations of a run. If it is still too short, the operation does nothing.
+const MOST_ITERATIONS: u64 = 1 << 27;
 /// Repetitions to find a run without other tasks on the CPU. Sized by a run that other tasks lengthened, the runs would be too
 /// short: most of them would miss these tasks.
-const AGAIN: usize = 3;
+const SIZING_REPETITIONS: usize = 3;
 
 /// How many runs are made, and how long they are.
 #[derive(Clone, Copy, Debug)]
@@ -153,8 +153,8 @@ impl Displacement<'_> {
     /// The median totals of runs without operations.
     fn measure_empty_runs(&mut self) -> Result<Totals, CaseEnd> {
         let before = self.meter.calibrate(self.effort.calibrating)?;
-        let mut all = Vec::with_capacity(EMPTY);
-        for _ in 0..EMPTY {
+        let mut all = Vec::with_capacity(EMPTY_RUNS);
+        for _ in 0..EMPTY_RUNS {
             let (_, covered) = self.run_covered(0)?;
             all.push(Totals::from_run(&covered, &before));
         }
@@ -219,12 +219,12 @@ fn iterations_that_fill(
     loop {
         let mut elapsed = takes(n)?;
         if elapsed >= 0.25 * wanted {
-            for _ in 0..AGAIN {
+            for _ in 0..SIZING_REPETITIONS {
                 elapsed = elapsed.min(takes(n)?);
             }
             return Ok(((n as f64 * wanted / elapsed) as u64).max(1));
         }
-        if n >= MOST {
+        if n >= MOST_ITERATIONS {
             return Err(Error::Disproved(format!("{n} iterations took {elapsed:.0} ns: nothing was done")));
         }
         n *= 2;

@@ -157,9 +157,9 @@ fn rates(found: [Interval; 3]) -> Vec<EventRate> {
 /// Most steps of a batch: some ten seconds.
 const MOST_STEPS: u64 = 1_000_000;
 /// Instructions of a short batch that are enough: a tenth of a second by single steps.
-const ENOUGH: u64 = 30_000;
+const ENOUGH_INSTRUCTIONS: u64 = 30_000;
 /// Most iterations of a short batch.
-const FEW_COUNTED: u64 = 32;
+const MOST_SHORT_ITERATIONS: u64 = 32;
 
 /// Counts the instructions per iteration of this case by single steps, or by callgrind if `counts` is given: this process then
 /// runs under callgrind, which names its files by that path. If an earlier process has `proven` the case, no witness is called.
@@ -307,7 +307,7 @@ fn count_iterations(
         Ok(count)
     };
     let one = batch(1)?;
-    let few = (ENOUGH / one.steps.max(1)).clamp(1, FEW_COUNTED);
+    let few = (ENOUGH_INSTRUCTIONS / one.steps.max(1)).clamp(1, MOST_SHORT_ITERATIONS);
     let short = if few == 1 { one } else { batch(few)? };
     let [short, long] = [short, batch(2 * few)?]
         .map(|count| count.instructions.saturating_sub(empty.instructions * count.brackets));

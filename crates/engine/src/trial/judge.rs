@@ -40,16 +40,16 @@ const LEAST_GROWTH: f64 = 0.01;
 const AT_REST: &str = "run again when the machine, or its host, does less";
 /// Least net cost of an operation as a share of its control, at the lower end of the interval. A limit of zero would be passed
 /// by chance once in forty cases. An operation with this claim enters the kernel, waits for another core, or is atomic.
-const ABOVE: f64 = 0.02;
+const LEAST_NET_SHARE: f64 = 0.02;
 /// Accepted ratio of the cost in large batches to the slope over small ones. An operation that was optimised away or cached
 /// costs a fraction, and one that grows with the number of iterations costs a multiple. A branch predictor may learn different
 /// patterns in small and in large batches: system calls on Zen 4 (safe returns) took 339 ns in small ones and 505 in large
 /// ones, 1.49 times as long.
-const LARGE: std::ops::RangeInclusive<f64> = 0.7..=1.8;
-/// [`LARGE`] for [`Claim::KeepsWorking`]: an honest operation may grow, as a list does.
-const LARGE_OF_GROWING: std::ops::RangeInclusive<f64> = 0.5..=f64::INFINITY;
+const LARGE_BATCH_RATIO: std::ops::RangeInclusive<f64> = 0.7..=1.8;
+/// [`LARGE_BATCH_RATIO`] for [`Claim::KeepsWorking`]: an honest operation may grow, as a list does.
+const LARGE_BATCH_RATIO_OF_GROWING: std::ops::RangeInclusive<f64> = 0.5..=f64::INFINITY;
 /// An iteration of at least this many core cycles does more than the empty loop, which takes one or two.
-const MORE_THAN_EMPTY: f64 = 20.0;
+const MORE_THAN_EMPTY_CYCLES: f64 = 20.0;
 /// Least charged time from which a share can be computed, µs: some kernels account in ticks of 4 ms.
 const LEAST_CHARGED_US: f64 = 60_000.0;
 /// Sweeps before a result that is not proportional is believed.
@@ -199,7 +199,7 @@ fn judge_doubling(sweep: &Sweep) -> Result<String, CaseEnd> {
 fn judge_above_control(sweep: &Sweep) -> Result<String, String> {
     let control = sweep.control.map_or(0.0, |control| control.estimate);
     match sweep.net {
-        Some(net) if net.low > ABOVE * control => {
+        Some(net) if net.low > LEAST_NET_SHARE * control => {
             Ok(format!("{:.4} ns above the same loop without it", net.estimate))
         }
         Some(net) => Err(format!(
@@ -325,7 +325,7 @@ pub(super) fn judge_work_by_time(case: &Case, cost_ns: f64, core_hz: f64) -> Opt
     let claim = case.claims.iter().find(|claim| matches!(claim, Claim::KeepsWorking(_)))?;
     let cycles = cost_ns * core_hz / 1e9;
     let sentence = format!("an iteration takes {cycles:.0} core cycles");
-    Some(if cycles >= MORE_THAN_EMPTY {
+    Some(if cycles >= MORE_THAN_EMPTY_CYCLES {
         Judgement::Held(sentence + ", more than the empty loop")
     } else {
         Judgement::Unasked(format!("{sentence}, and its instructions could not be counted: {claim}"))
@@ -345,8 +345,8 @@ pub(super) fn judge_large_batches(
     iterations: u64,
 ) -> Result<Option<String>, CaseEnd> {
     let accepted = case.claims.iter().find_map(|claim| match claim {
-        Claim::Linear => Some(LARGE),
-        Claim::KeepsWorking(_) => Some(LARGE_OF_GROWING),
+        Claim::Linear => Some(LARGE_BATCH_RATIO),
+        Claim::KeepsWorking(_) => Some(LARGE_BATCH_RATIO_OF_GROWING),
         _ => None,
     });
     // A batch below the unit is not large: its overhead would dominate.

@@ -23,11 +23,11 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::{Duration, Instant};
 
 /// The longest wait for another copy: less than the silence after which the driver takes a process for hung.
-const LONGEST: Duration = Duration::from_secs(100);
+const LONGEST_WAIT: Duration = Duration::from_secs(100);
 /// Sleep between two looks at the other copies.
-const LOOK: Duration = Duration::from_micros(100);
+const POLL_INTERVAL: Duration = Duration::from_micros(100);
 /// How long a copy spins while it waits for copies that are about to arrive; then it sleeps.
-const NEAR: Duration = Duration::from_millis(2);
+const SPIN_TIME: Duration = Duration::from_millis(2);
 
 /// Beginning of the reason of a copy that ends a case because another copy has ended it. The case's reason is that of the other
 /// copy.
@@ -150,10 +150,10 @@ impl OtherCopies {
         let (phase, began) = (self.advance(), Instant::now());
         while !self.have_all_reached(phase) {
             check_patience(began)?;
-            if are_near && began.elapsed() < NEAR {
+            if are_near && began.elapsed() < SPIN_TIME {
                 std::hint::spin_loop();
             } else {
-                std::thread::sleep(LOOK);
+                std::thread::sleep(POLL_INTERVAL);
             }
         }
         Ok(())
@@ -240,8 +240,8 @@ fn check_patience(began: Instant) -> std::result::Result<(), CaseEnd> {
     if signal::pending().is_some() {
         return Err(CaseEnd::Interrupted);
     }
-    if began.elapsed() > LONGEST {
-        let seconds = LONGEST.as_secs();
+    if began.elapsed() > LONGEST_WAIT {
+        let seconds = LONGEST_WAIT.as_secs();
         return Err(CaseEnd::Disturbed(format!("{LEFT}, or hangs: it did not come within {seconds} s")));
     }
     Ok(())

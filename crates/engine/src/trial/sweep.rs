@@ -23,7 +23,7 @@ const UNIT_STEPS: f64 = 250.0;
 /// Longest round that may run after every sample, ns.
 const BESIDE_NS: f64 = 2e6;
 /// Fewest rounds whose medians have a useful interval.
-const FEWEST: usize = 20;
+const FEWEST_ROUNDS: usize = 20;
 const SIZES: [u64; 4] = [1, 2, 3, 4];
 
 /// How long to sweep before the samples.
@@ -165,7 +165,7 @@ impl Sweeper {
 
     /// The result of the rounds from this one on, or of all rounds if those are too few for an interval.
     pub(super) fn result_since(&self, first: usize) -> Sweep {
-        let late = self.rounds.get(first..).filter(|rounds| rounds.len() >= FEWEST);
+        let late = self.rounds.get(first..).filter(|rounds| rounds.len() >= FEWEST_ROUNDS);
         summarize_rounds(late.unwrap_or(&self.rounds), self.unit)
     }
 }

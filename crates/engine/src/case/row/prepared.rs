@@ -11,9 +11,9 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 
 /// Instructions per iteration of an empty loop: a decrement and a jump.
-const EMPTY_LOOP: f64 = 2.0;
+const EMPTY_LOOP_INSTRUCTIONS: f64 = 2.0;
 /// Bytes of a result that one instruction stores.
-const STORED: usize = 32;
+const STORED_BYTES: usize = 32;
 
 /// The argument of `prepare`: where the case is set up, and the gauges that the operation adds.
 pub struct Preparation<'a> {
@@ -136,7 +136,7 @@ fn run_batch<A: Future>(
 
 /// Instructions of an iteration without an operation that passes a result of this type to [`black_box`].
 pub fn empty_loop_instructions<O>() -> f64 {
-    EMPTY_LOOP + size_of::<O>().div_ceil(STORED) as f64
+    EMPTY_LOOP_INSTRUCTIONS + size_of::<O>().div_ceil(STORED_BYTES) as f64
 }
 
 impl Preparation<'_> {

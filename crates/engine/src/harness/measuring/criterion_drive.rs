@@ -137,9 +137,9 @@ impl Batches<'_> {
 /// of the calls differed by 6 to 34 %; with these samples, by 1 or 2 %.
 const SHORT_NS: f64 = 200e3;
 /// Fewest iterations of a short sample: with fewer, the full timed share is not required.
-const SHORT: u64 = 8;
+const FEWEST_SHORT_ITERATIONS: u64 = 8;
 /// The share of the sampling time that is timed: half a batch runs untimed before each batch.
-const TIMED: f64 = 2.0 / 3.0;
+const TIMED_PART: f64 = 2.0 / 3.0;
 
 /// Sampling time of an execution of several copies: ten samples of 4 ms. A reading of the counters takes some 30 µs.
 const MEASUREMENT_OF_COPIES: Duration = Duration::from_millis(60);
@@ -188,12 +188,12 @@ impl Sampling {
     ) -> Result<(usize, u64), E> {
         // The timed part of each sample.
         let whole = seconds.unwrap_or(self.measurement.as_secs_f64());
-        let wanted_ns = TIMED * 1e9 * whole / samples.unwrap_or(self.samples).max(1) as f64;
+        let wanted_ns = TIMED_PART * 1e9 * whole / samples.unwrap_or(self.samples).max(1) as f64;
         if self.is_short && samples.is_none() && seconds.is_none() {
             // This size is not scaled up for a longer sample: untimed work before a batch, such as a walk round a ring, may be
             // most of a short batch.
             let iterations = sized(SHORT_NS)?;
-            if iterations >= SHORT.max(lap) {
+            if iterations >= FEWEST_SHORT_ITERATIONS.max(lap) {
                 return Ok((2 * self.samples, iterations.next_multiple_of(lap)));
             }
         }

@@ -30,7 +30,7 @@ const ONE_CALL: Duration = Duration::from_nanos(1);
 const PROGRESS: &str = "Benchmarking ";
 
 /// The name of a baseline that cannot exist: names have no path separator.
-const NOTHING: &str = "no/baseline";
+const NO_BASELINE: &str = "no/baseline";
 
 /// Has Criterion write its files for these cases.
 ///
@@ -76,7 +76,7 @@ fn replay_case<M: Counted>(group: &Group, case: &Samples, shown_as: Rc<M>, argum
     let mut criterion = criterion.configure_from_args().with_measurement(Recorded(shown_as));
     if !prepare_baseline(&format!("{}/{}", group.name, case.name), arguments) {
         // With a baseline that does not exist, and `strict` off, Criterion compares nothing.
-        criterion = criterion.retain_baseline(NOTHING.into(), false);
+        criterion = criterion.retain_baseline(NO_BASELINE.into(), false);
     }
     // No filter: the driver has already chosen the cases, by their own names.
     let mut criterion = criterion.with_filter("");

@@ -20,7 +20,7 @@ const UNEVEN: &str = "the processor changed its frequency meanwhile: a slower fl
 /// Why there is no daemon-free estimate on some kernels.
 const NOT_APART: &str = "the kernel charges interrupts to no task: they look like the time of other tasks";
 /// Two estimates of one run that differ by more than this share disagree.
-const SAME: f64 = 0.03;
+const SAME_SHARE: f64 = 0.03;
 
 /// The cost by each estimator: of a run, or of one operation where operations are counted. The interval of a single run has the
 /// run's value at both ends.
@@ -130,7 +130,7 @@ impl Costs {
 fn disagreement_flag(gap: &Found, daemon_free: Option<&Found>) -> Option<String> {
     let (gap, free) = (gap.as_ref().ok()?, daemon_free?.as_ref().ok()?);
     let off = free.estimate / gap.estimate - 1.0;
-    (off.abs() > SAME).then(|| {
+    (off.abs() > SAME_SHARE).then(|| {
         format!(
             "the estimators do not agree: daemon-free is {:+.1} % off gap; --runs 5 tells how much of it is chance",
             100.0 * off

@@ -148,7 +148,7 @@ fn contamination(used: &[&Run]) -> Contamination {
 
 /// Largest share of the time for which neither the process nor its partners are charged on a CPU that is never idle, unless
 /// other tasks had the CPU.
-const IDLE: f64 = 0.02;
+const MOST_IDLE: f64 = 0.02;
 
 /// The subject that shares the CPU with other tasks of its kind, set up.
 pub(super) struct Saturation {
@@ -180,7 +180,7 @@ pub(super) struct Saturated {
 
 impl Saturated {
     fn is_idle(&self) -> bool {
-        self.busy < 1.0 - IDLE
+        self.busy < 1.0 - MOST_IDLE
     }
 
     /// The mean of the measurements before and after a run, so that a change of the machine's speed affects these and the run

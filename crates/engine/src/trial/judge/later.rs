@@ -32,15 +32,15 @@ const MOST_STEPS: f64 = 60_000.0;
 /// Instructions after which stepping gives up: the code around the iterations is stepped through too.
 const STEPS_IN_ALL: u64 = 100_000;
 /// The last iterations of a batch, by which all are judged, if an instruction is known that each executes once.
-const LAST: u64 = 32;
+const LAST_ITERATIONS: u64 = 32;
 /// System calls that a batch may make outside its iterations if the iterations claim to make none.
-const AROUND: usize = 16;
+const CALLS_AROUND: usize = 16;
 /// A claim holds if this many watches have seen the expected number, and is contradicted if this many have seen less. A signal
 /// or a lost partner disturbs a watch: if that happens to one in twenty, an honest case is contradicted once in 140 executions
 /// (3p² - 2p³), and all executions must contradict it.
-const DECIDING: u32 = 2;
+const DECIDING_WATCHES: u32 = 2;
 /// Number of watches that must all see less before one execution disproves the claim.
-const WATCHES: u32 = 4;
+const UNANIMOUS_WATCHES: u32 = 4;
 
 /// Watches `subject`, whose samples had `iterations`; `seen` is what the first witness saw. `None` if no claim can be judged in
 /// this way.
@@ -65,8 +65,8 @@ pub(in crate::trial) fn judge_later_batch(
             Err(sentence) => {
                 contradicted += 1;
                 match (held, contradicted) {
-                    (0, WATCHES) => return Err(CaseEnd::Failed(sentence)),
-                    (1.., DECIDING..) => return Err(CaseEnd::Contradicted(sentence)),
+                    (0, UNANIMOUS_WATCHES) => return Err(CaseEnd::Failed(sentence)),
+                    (1.., DECIDING_WATCHES..) => return Err(CaseEnd::Contradicted(sentence)),
                     _ => {}
                 }
                 // Moves the operation to other inputs, if it goes through them in a cycle.
@@ -75,11 +75,11 @@ pub(in crate::trial) fn judge_later_batch(
             }
         };
         held += 1;
-        if held == DECIDING {
+        if held == DECIDING_WATCHES {
             let late = format!("; {HELD_LATE}{contradicted} of {} watches", held + contradicted);
             return Ok(Some(Judgement::Held(sentence + if contradicted > 0 { &late } else { "" })));
         }
-        if contradicted >= DECIDING {
+        if contradicted >= DECIDING_WATCHES {
             return Err(CaseEnd::Contradicted(format!(
                 "{contradicted} of {} watches of batches behind the samples saw less than what is due",
                 held + contradicted
@@ -113,7 +113,7 @@ fn watch_batch(
     let mut sentences = Vec::new();
     if let Some(each) = claimed_calls_each(case) {
         let n = length(if each > 0 { CALLS / each as f64 } else { f64::MAX });
-        let most = 2 * each * n as usize + 2 * AROUND + n as usize / 2;
+        let most = 2 * each * n as usize + 2 * CALLS_AROUND + n as usize / 2;
         let run = || drop(subject.run(n, clock));
         // A process that could be traced before, and now cannot, has lost a permission meanwhile. That disproves nothing.
         match ptrace::list_syscalls(run, most, testimony::call_filter(case)) {
@@ -173,10 +173,9 @@ fn watch_instructions(
 ) -> crate::error::Result<Option<Sighting>> {
     if case.keeps_working() {
         let run = |n, counting: &Clock| subject.run(n, counting);
-        let behind = seen
-            .once
-            .filter(|_| n > LAST)
-            .map(|once| witness::count_each_behind(run, once, [n - LAST, n - 1], clock, STEPS_IN_ALL));
+        let behind = seen.once.filter(|_| n > LAST_ITERATIONS).map(|once| {
+            witness::count_each_behind(run, once, [n - LAST_ITERATIONS, n - 1], clock, STEPS_IN_ALL)
+        });
         if let Some(Ok(Some(each))) = behind {
             let instructions = (each * n as f64) as u64;
             return Ok(Some(Sighting { instructions, ..Sighting::default() }));
@@ -218,7 +217,7 @@ fn judge_listed_calls(case: &Case, entries: &[Call], n: u64) -> Result<String, S
     let times = |number: i64| entries.iter().filter(|call| call.number == number).count();
     for claim in &case.claims {
         match claim {
-            Claim::NeverEnters if entries.len() > AROUND + n as usize / 10 => {
+            Claim::NeverEnters if entries.len() > CALLS_AROUND + n as usize / 10 => {
                 return Err(format!(
                     "behind the samples, in a batch of {n} iterations, the kernel was entered {} times or more, which was \
                      claimed not to happen",

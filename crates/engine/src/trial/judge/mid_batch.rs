@@ -21,13 +21,13 @@ const STEPS: [f64; 2] = [1_500.0, 16_000.0];
 /// Least time of a batch: a forked child uses some tenths of a millisecond before it begins.
 const LEAST: Duration = Duration::from_millis(4);
 /// Most batches of growing length that are tried until one takes that long.
-const LONGER: usize = 4;
+const LENGTHS_TRIED: usize = 4;
 /// Least share of a batch's time that must lie inside the bracket of the clock.
-const IN_BRACKET: f64 = 0.9;
+const LEAST_BRACKET_SHARE: f64 = 0.9;
 /// Stepping begins at a random time between this share of a batch and three times this share.
-const BEFORE: f64 = 0.25;
+const EARLIEST_START: f64 = 0.25;
 /// Counting gives up after twice the expected executions and this many more.
-const FEW: u64 = 64;
+const EXCESS_EXECUTIONS: u64 = 64;
 
 /// The result of a watch: a sentence of evidence, or one that contradicts the claim.
 type Said = std::result::Result<String, String>;
@@ -51,7 +51,7 @@ pub(super) fn watch_one_loop(
     }
     let Some((n, time)) = time_batch(subject, clock, length(f64::MAX))? else { return Ok(None) };
     let mut random = Random::new(crate::platform::time::monotonic_raw_ns());
-    let after = time.mul_f64(BEFORE + 2.0 * BEFORE * random.unit());
+    let after = time.mul_f64(EARLIEST_START + 2.0 * EARLIEST_START * random.unit());
     let Some(addresses) = ptrace::step_mid_run(|| drop(subject.run(n, clock)), after, steps as usize)? else {
         return Ok(None);
     };
@@ -62,7 +62,11 @@ pub(super) fn watch_one_loop(
         };
     let n = length(later::MORE / middle.rate.min(1.0));
     let due = middle.rate * n as f64;
-    match ptrace::count_executions(|| drop(subject.run(n, clock)), middle.at, 2 * due as u64 + FEW) {
+    match ptrace::count_executions(
+        || drop(subject.run(n, clock)),
+        middle.at,
+        2 * due as u64 + EXCESS_EXECUTIONS,
+    ) {
         Ok(Some(times)) => Ok(Some(
             later::check_at_least(
                 "what belongs to each iteration was executed",
@@ -78,15 +82,15 @@ pub(super) fn watch_one_loop(
     }
 }
 
-/// The iterations of a batch that takes long enough, and its time; `None` if less than [`IN_BRACKET`] of the time lies inside
-/// the bracket, or no batch takes long enough.
+/// The iterations of a batch that takes long enough, and its time; `None` if less than [`LEAST_BRACKET_SHARE`] of the time lies
+/// inside the bracket, or no batch takes long enough.
 fn time_batch(subject: &mut dyn Subject, clock: &Clock, iterations: u64) -> Result<Option<(u64, Duration)>> {
     let mut n = iterations;
-    for _ in 0..LONGER {
+    for _ in 0..LENGTHS_TRIED {
         let begun = Instant::now();
         let bracket_ns = clock.nanoseconds(subject.run(n, clock)?).0;
         let time = begun.elapsed().max(Duration::from_nanos(1));
-        if bracket_ns < IN_BRACKET * time.as_nanos() as f64 {
+        if bracket_ns < LEAST_BRACKET_SHARE * time.as_nanos() as f64 {
             return Ok(None);
         }
         if time >= LEAST {

@@ -11,11 +11,11 @@ use crate::statistic;
 
 /// Largest ratio of the time that a subject reports to the time that passed. Some subjects read a clock of the kernel's,
 /// whose rate may differ from the raw counter's by 500 ppm.
-const CLOCKS: f64 = 1.001;
+const CLOCK_RATIO: f64 = 1.001;
 /// Allowance in addition to the ratio, ns: two readings of the clock.
 const READINGS_NS: f64 = 1_000.0;
 /// Largest CPU time of other threads of this process, as a share of the time that passed …
-const THREADS: f64 = 0.05;
+const THREADS_SHARE: f64 = 0.05;
 /// … or this time, ns, if it is longer: a thread may end or begin between two batches.
 const THREADS_NS: f64 = 200_000.0;
 
@@ -38,7 +38,7 @@ pub(in crate::trial) fn judge_plausible(
         check_all_timed(noted, sample.iterations)?;
     }
     let others_ns = sample.delta.other_threads_ns as f64;
-    if !has_tasks(case, sample) && others_ns > (passed_ns * THREADS).max(THREADS_NS) {
+    if !has_tasks(case, sample) && others_ns > (passed_ns * THREADS_SHARE).max(THREADS_NS) {
         return Err(CaseEnd::Failed(format!(
             "other threads of this process ran for {others_ns:.0} ns in a batch of {passed_ns:.0} ns: work was left to \
              them; declare them as partners or by own_tasks if they belong to the operation"
@@ -61,7 +61,7 @@ pub(in crate::trial) fn check_reported_time(
     passed_ns: f64,
     iterations: u64,
 ) -> Result<(), CaseEnd> {
-    if reported_ns <= passed_ns * CLOCKS + READINGS_NS {
+    if reported_ns <= passed_ns * CLOCK_RATIO + READINGS_NS {
         return Ok(());
     }
     Err(CaseEnd::Failed(format!(
@@ -105,19 +105,19 @@ pub(in crate::trial) fn check_batch_length(samples: &[(f64, &Sample)], step_ns: 
 
 /// Fewest iterations for which the full timed share is required. The code around a batch is untimed, and with fewer iterations
 /// is a larger part of it.
-const FEW: u64 = 8;
+const FULL_SHARE_ITERATIONS: u64 = 8;
 /// Timed share that is enough where tasks of the case take part: starting and joining them is untimed, and may take any time.
-const BESIDE_TASKS: f64 = 0.02;
+const SHARE_BESIDE_TASKS: f64 = 0.02;
 
 /// Timed share below which, in a case that declares none, it is unknown whether the untimed rest belongs to the
 /// operation.
-const UNDECLARED: f64 = 0.8;
+const UNDECLARED_SHARE: f64 = 0.8;
 
-/// The least timed share of batches of this many iterations, if the same untimed code leaves `share` to batches of [`FEW`]
-/// iterations.
+/// The least timed share of batches of this many iterations, if the same untimed code leaves `share` to batches of
+/// [`FULL_SHARE_ITERATIONS`] iterations.
 fn share_of_batch(share: f64, iterations: u64) -> f64 {
-    let timed = iterations.min(FEW) as f64;
-    timed / (timed + FEW as f64 * (1.0 - share) / share)
+    let timed = iterations.min(FULL_SHARE_ITERATIONS) as f64;
+    timed / (timed + FULL_SHARE_ITERATIONS as f64 * (1.0 - share) / share)
 }
 
 fn undeclared_sentence(share: f64) -> String {
@@ -139,8 +139,11 @@ pub(in crate::trial) fn judge_timed_share(
     samples: &[(f64, &Sample)],
 ) -> Result<Option<Judgement>, CaseEnd> {
     let has_tasks = |(_, sample): &(f64, &Sample)| has_tasks(case, sample);
-    let least =
-        if samples.iter().any(has_tasks) { case.timed_share.min(BESIDE_TASKS) } else { case.timed_share };
+    let least = if samples.iter().any(has_tasks) {
+        case.timed_share.min(SHARE_BESIDE_TASKS)
+    } else {
+        case.timed_share
+    };
     let share = |(reported_ns, sample): &(f64, &Sample)| {
         reported_ns / (sample.elapsed_ns - READINGS_NS).max(*reported_ns).max(1.0)
     };
@@ -152,7 +155,7 @@ pub(in crate::trial) fn judge_timed_share(
     let share = statistic::median(&shares);
     let expected = share_of_batch(least, iterations);
     if share >= expected {
-        let is_open = least == TIMED_SHARE && share < share_of_batch(UNDECLARED, iterations);
+        let is_open = least == TIMED_SHARE && share < share_of_batch(UNDECLARED_SHARE, iterations);
         return Ok(is_open.then(|| Judgement::Unasked(undeclared_sentence(share))));
     }
     Err(CaseEnd::Contradicted(format!(
@@ -169,11 +172,11 @@ pub(in crate::trial) fn judge_timed_share(
 /// Number of batches whose brackets must all contradict the returned time.
 const BATCHES: usize = 3;
 /// Two sums of times agree if the smaller is at least this share of the larger.
-const SAME: f64 = 0.95;
+const SAME_SUM_RATIO: f64 = 0.95;
 /// Difference between two sums of times that is ignored, ns: a few readings of the clock.
 const NOTHING_NS: f64 = 1_000.0;
 /// Most iterations of such a batch, so that all of its brackets are kept.
-const MOST: u64 = Clock::SINGLES as u64 / 2;
+const MOST_BRACKETS: u64 = Clock::SINGLES as u64 / 2;
 
 /// The time that a batch returned, and the sum of its brackets.
 #[derive(Clone, Copy, Debug)]
@@ -192,7 +195,7 @@ pub(in crate::trial) fn judge_brackets(
     clock: &Clock,
     iterations: u64,
 ) -> Result<(), CaseEnd> {
-    let iterations = iterations.clamp(1, MOST);
+    let iterations = iterations.clamp(1, MOST_BRACKETS);
     let mut judged = Ok(());
     for _ in 0..BATCHES {
         let Some(batch) = run_batch(subject, clock, iterations)? else { return Ok(()) };
@@ -226,10 +229,10 @@ fn bracket_contradiction(case: &Case, batch: Batch, has_tasks: bool) -> Option<S
         format!("the brackets of the clock hold {bracketed_ns:.0} ns, and {returned_ns:.0} ns were returned");
     match case.one_by_one {
         // Operations in flight at the same time add up to more than the time that passed, and never to less.
-        true if bracketed_ns + NOTHING_NS < SAME * returned_ns => {
+        true if bracketed_ns + NOTHING_NS < SAME_SUM_RATIO * returned_ns => {
             Some(format!("{sums}: not the times that were measured are kept of single operations"))
         }
-        false if !has_tasks && returned_ns + NOTHING_NS < SAME * bracketed_ns => {
+        false if !has_tasks && returned_ns + NOTHING_NS < SAME_SUM_RATIO * bracketed_ns => {
             Some(format!("{sums}: a part of what was timed is left out"))
         }
         _ => None,

@@ -19,7 +19,7 @@ const TESTIMONIES: u32 = 8;
 const STEPS: u64 = 3_000;
 /// Attempts before a contradicted claim about calls is believed. Timer ticks do not disturb these, but an
 /// operation that fails in the child does.
-const OF_CALLS: u32 = 4;
+const CALL_TESTIMONIES: u32 = 4;
 
 /// The report of the witness, if it could be called, and the judgements from it.
 type Testified = Result<(Option<WitnessReport>, Judgements), CaseEnd>;
@@ -64,7 +64,7 @@ fn judge_by_tracing(case: &Case, subject: &mut dyn Subject, clock: &Clock, is_al
             }
         };
         // A tick may have made the call longer than usual.
-        if callee.is_some() && testimony.visits.is_none() && counts_steps(how) && attempt < OF_CALLS {
+        if callee.is_some() && testimony.visits.is_none() && counts_steps(how) && attempt < CALL_TESTIMONIES {
             continue;
         }
         // A run that was too long to step through is too long in the next attempt as well.
@@ -83,7 +83,7 @@ fn judge_by_tracing(case: &Case, subject: &mut dyn Subject, clock: &Clock, is_al
         contradicted += 1;
         // If the operation failed in the child, it made fewer calls. It then fails here too, and its error is returned.
         subject.run(witness::ITERATIONS, clock)?;
-        if attempt >= OF_CALLS && has_broken_call_claim(case, &testimony) {
+        if attempt >= CALL_TESTIMONIES && has_broken_call_claim(case, &testimony) {
             break;
         }
     }
@@ -94,7 +94,7 @@ fn judge_by_tracing(case: &Case, subject: &mut dyn Subject, clock: &Clock, is_al
 /// subject opens no bracket, or its brackets cannot be watched.
 fn judge_by_brackets(case: &Case, subject: &mut dyn Subject, clock: &Clock) -> Option<Testified> {
     let (mut judged, mut contradicted) = (None, 0);
-    while contradicted < OF_CALLS {
+    while contradicted < CALL_TESTIMONIES {
         let seen =
             witness::watch_brackets(|n, counting| subject.run(n, counting), clock, 4 * STEPS).ok()??;
         let sentences = case.claims.iter().filter_map(|claim| judge_claim(case, claim, &seen).transpose());

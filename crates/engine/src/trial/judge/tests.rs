@@ -81,7 +81,7 @@ fn sentence(end: Result<Sentences, CaseEnd>) -> String {
 const UNIT_NS: f64 = 10_000.0;
 
 /// A sweep of batches that take this long whatever their length, ns.
-fn flat(overhead: f64) -> Sweep {
+fn flat_sweep(overhead: f64) -> Sweep {
     let (slope, intercept, doubling) =
         (Interval::default(), Interval::exactly(overhead), Interval::exactly(2.0));
     Sweep { slope, slope_quartile: 0.0, intercept, control: None, net: None, ratio: None, doubling, unit: 8 }
@@ -93,7 +93,7 @@ fn only_a_slope_that_excludes_growth_is_contradicted() {
     let judged_above = |overhead, low, estimate, high| {
         let slope = Interval { estimate, low, high };
         let slope_quartile = (estimate + high) / 2.0;
-        check_time_grows(&Sweep { slope, slope_quartile, ..flat(overhead) }, UNIT_NS)
+        check_time_grows(&Sweep { slope, slope_quartile, ..flat_sweep(overhead) }, UNIT_NS)
     };
     let judged = |low, estimate, high| judged_above(3_200.0, low, estimate, high);
     assert_eq!(judged(1.0, 50.0, 90.0), Ok(()));
@@ -109,7 +109,7 @@ fn only_a_slope_that_excludes_growth_is_contradicted() {
     let interrupted = Sweep {
         slope: Interval { estimate: 0.0, low: -50.0, high: 900.0 },
         slope_quartile: 4.0,
-        ..flat(60.0)
+        ..flat_sweep(60.0)
     };
     assert!(
         matches!(check_time_grows(&interrupted, UNIT_NS), Err(CaseEnd::Contradicted(_))),
@@ -120,7 +120,7 @@ fn only_a_slope_that_excludes_growth_is_contradicted() {
 #[test]
 fn rounds_that_contradict_each_other_are_disturbed_and_not_contradicted() {
     let judged = |low, estimate, high| {
-        judge_doubling(&Sweep { doubling: Interval { estimate, low, high }, ..flat(0.0) })
+        judge_doubling(&Sweep { doubling: Interval { estimate, low, high }, ..flat_sweep(0.0) })
     };
     assert!(judged(1.5, 2.1, 2.5).is_ok());
     for (low, estimate, high) in [(2.3, 2.7, 2.8), (0.0, 1.0, 1.7)] {
@@ -215,7 +215,7 @@ fn delta(change: impl FnOnce(&mut Delta)) -> Delta {
     delta
 }
 
-fn any() -> Case {
+fn any_case() -> Case {
     Case::looped("any", "", register_loop)
 }
 
@@ -229,15 +229,19 @@ fn disturbance<T: std::fmt::Debug>(end: Result<T, CaseEnd>) -> String {
 #[test]
 fn a_thread_that_was_moved_is_caught() {
     let moved = delta(|d| d.counted.cpu = 1);
-    let sentence = disturbance(judge_sample(&any(), &moved, 1, Some(3)));
+    let sentence = disturbance(judge_sample(&any_case(), &moved, 1, Some(3)));
     assert!(sentence.contains("kept on CPU 3 and ran on CPU 1"), "{sentence}");
-    assert_eq!(judge_sample(&any(), &moved, 1, None), Ok(Vec::new()), "a case that is not pinned may move");
+    assert_eq!(
+        judge_sample(&any_case(), &moved, 1, None),
+        Ok(Vec::new()),
+        "a case that is not pinned may move"
+    );
 }
 
 #[test]
 fn a_throttled_sample_is_caught() {
     let throttled = delta(|d| d.counted.throttled = Some(2));
-    let sentence = disturbance(judge_sample(&any(), &throttled, 1, None));
+    let sentence = disturbance(judge_sample(&any_case(), &throttled, 1, None));
     assert!(sentence.contains("cpu.max"), "{sentence}");
 }
 
@@ -250,8 +254,8 @@ fn a_host_that_takes_the_time_is_caught() {
         delta: delta(|d| d.counted.stolen_ticks = Some(ticks)),
         ..Sample::default()
     };
-    assert!(judge_interference(&any(), &[stolen(1), stolen(0)]).is_ok());
-    let sentence = disturbance(judge_interference(&any(), &[stolen(5), stolen(5)]));
+    assert!(judge_interference(&any_case(), &[stolen(1), stolen(0)]).is_ok());
+    let sentence = disturbance(judge_interference(&any_case(), &[stolen(5), stolen(5)]));
     assert!(sentence.contains("50 %"), "{sentence}");
 }
 
@@ -266,10 +270,10 @@ fn a_cpu_that_others_use_is_caught() {
     };
     let burst = Sample { counted: 2, ..waited(1_000_000) };
     assert!(
-        judge_interference(&any(), &[burst, waited(0), waited(0)]).is_ok(),
+        judge_interference(&any_case(), &[burst, waited(0), waited(0)]).is_ok(),
         "a burst does not touch the quickest"
     );
-    let sentence = disturbance(judge_interference(&any(), &[waited(500_000), waited(500_000)]));
+    let sentence = disturbance(judge_interference(&any_case(), &[waited(500_000), waited(500_000)]));
     assert!(sentence.contains("50 %"), "{sentence}");
 }
 
@@ -302,7 +306,7 @@ fn without_a_witness_the_kernels_accounting_catches_the_lie() {
     let never = Case::looped("vdso", "", register_loop).claim(Claim::NeverEnters);
     assert!(judge_by_accounting(&never, &charged(900_000, 100_000)).is_ok());
     assert!(judge_by_accounting(&never, &charged(100_000, 900_000)).is_err());
-    assert_eq!(judge_by_accounting(&any(), &charged(0, 900_000)), Ok(None));
+    assert_eq!(judge_by_accounting(&any_case(), &charged(0, 900_000)), Ok(None));
 }
 
 #[test]
@@ -323,15 +327,15 @@ fn a_counted_claim_is_judged_by_the_counters_of_a_sample() {
 fn a_partner_that_was_moved_is_caught() {
     let partners = crate::clock::PartnerReport { strayed: Some((2, 5)), ..Default::default() };
     let moved = delta(|d| d.partners = Some(partners));
-    let sentence = disturbance(judge_sample(&any(), &moved, 1, Some(3)));
+    let sentence = disturbance(judge_sample(&any_case(), &moved, 1, Some(3)));
     assert!(sentence.contains("partner was kept on CPU 2 and ran on CPU 5"), "{sentence}");
 }
 
 #[test]
 fn another_regime_is_disturbed_and_an_exceeded_limit_contradicted() {
-    let case = any().claim(Claim::Regime(|_, _| Err("it polled".into())));
+    let case = any_case().claim(Claim::Regime(|_, _| Err("it polled".into())));
     assert_eq!(judge_sample(&case, &delta(|_| ()), 1, None), Err(CaseEnd::Disturbed("it polled".into())));
-    let case = any().claim(Claim::AtMost(|_, _| Err("it slept".into())));
+    let case = any_case().claim(Claim::AtMost(|_, _| Err("it slept".into())));
     assert_eq!(judge_sample(&case, &delta(|_| ()), 1, None), Err(CaseEnd::Contradicted("it slept".into())));
 }
 

@@ -9,11 +9,11 @@ use crate::trial::{CaseEnd, Sample, Trial};
 
 /// Least share of a copy's batch during which each other copy must run too (its *company*). Readings of the counters at the end
 /// of a batch of 4 ms take 1 or 2 % of it.
-const COMPANY: f64 = 0.9;
+const LEAST_COMPANY: f64 = 0.9;
 /// Share of company below which two copies ran one after the other: one began when the other had ended, or was about to.
-const APART: f64 = 0.1;
+const APART_COMPANY: f64 = 0.1;
 /// After its batch, a copy runs further batches, shorter than a sample by this factor.
-const PART: u64 = 8;
+const SHORTER_BY: u64 = 8;
 /// Most rounds of an execution that may lack company: twice as many as it keeps at default scale. With more, the execution is
 /// given up.
 const VOID_ROUNDS: u32 = 20;
@@ -46,17 +46,17 @@ impl<'a> Accompanied<'a> {
     /// once.
     fn judge_round(&mut self, times: &[Times]) -> Result<bool, CaseEnd> {
         let share = least_company(times);
-        if share >= COMPANY {
+        if share >= LEAST_COMPANY {
             self.least = self.least.min(share);
             return Ok(true);
         }
         let is_hindered = |times: &Times| {
             let [began, ended] = times.batch;
-            times.waited as f64 > (1.0 - COMPANY) * ended.saturating_sub(began) as f64
+            times.waited as f64 > (1.0 - LEAST_COMPANY) * ended.saturating_sub(began) as f64
         };
         self.void += 1;
         self.hindered += u32::from(times.iter().any(is_hindered));
-        self.apart += u32::from(share < APART);
+        self.apart += u32::from(share < APART_COMPANY);
         if self.void <= VOID_ROUNDS {
             return Ok(false);
         }
@@ -64,7 +64,7 @@ impl<'a> Accompanied<'a> {
             "the {} copies did not run at the same time: in {} rounds a copy had no company for {:.0} % of its batch or more",
             self.other_copies.count(),
             self.void,
-            100.0 * (1.0 - COMPANY)
+            100.0 * (1.0 - LEAST_COMPANY)
         );
         Err(match (self.apart == self.void, 2 * self.hindered >= self.void) {
             (_, true) => CaseEnd::Disturbed(
@@ -127,7 +127,7 @@ impl Trial<'_> {
             let sample = self.batch_between_readings(iterations)?;
             let own = self.clock.count_single_times();
             other_copies.keep_company(hindered_ns(&sample.delta.counted), || {
-                self.subject.run((iterations / PART).max(1), self.clock)?;
+                self.subject.run((iterations / SHORTER_BY).max(1), self.clock)?;
                 Ok(())
             })?;
             let core_hz = 0.5 * (before + self.clock.core_hz());
