@@ -1,5 +1,5 @@
-//! Allocations of an operation beside its times. A bench declares an allocator that counts, and the table and the record of
-//! every run show the allocations of an iteration, their bytes, and the most bytes at once:
+//! Counts the allocations of an operation besides its time. A bench declares a counting allocator; the table and the record of
+//! every run then show the allocations of an iteration, their bytes, and the most bytes held at once:
 //!
 //! ```
 //! use std::alloc::System;
@@ -10,7 +10,7 @@
 //! # fn main() {}
 //! ```
 //!
-//! They are counted in batches that are not timed, inside the brackets of the clock: what prepares an iteration, or drops its
-//! result, is left out. Otherwise an allocation costs one relaxed load more.
+//! Allocations are counted in separate, untimed batches, inside the brackets of the clock: the preparation of an iteration and
+//! the drop of its result are left out. In all other code, the allocator adds one relaxed load to each allocation.
 
 pub use crate::platform::allocation::Counting;

@@ -1,9 +1,8 @@
 //! The contract of a measurement.
 //!
-//! A [`Subject`] is an operation that is ready to run. Exactly what stands inside
-//! [`Clock::time`](crate::clock::Clock::time) or [`Clock::each`](crate::clock::Clock::time_each) is timed. A [`Case`] is one
-//! row of a group's table: an id, needs, claims and a set-up that makes the subject. A [`Group`] is a set of cases with
-//! one bench target and one manual.
+//! A [`Subject`] is an operation that is ready to run. Exactly the code inside [`Clock::time`](crate::clock::Clock::time) or
+//! [`Clock::each`](crate::clock::Clock::time_each) is timed. A [`Case`] is one row of a group's table: an id, needs, claims and
+//! a set-up that makes the subject. A [`Group`] is a set of cases with one bench target and one manual.
 
 mod group;
 pub mod need;

@@ -48,7 +48,7 @@ pub struct ClockScale {
     pub uncertainty_ppm: f64,
 }
 
-/// What a clock reads.
+/// The source that a clock reads.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Source {
     /// The hardware's counter.
@@ -57,13 +57,13 @@ enum Source {
     Kernel,
     /// Nothing.
     Still,
-    /// Nothing. What is allocated in brackets is counted.
+    /// Nothing. Allocations inside brackets are counted.
     Allocations,
     /// Nothing. Brackets are marked for a process that traces this one step by step.
     Steps,
     /// Nothing. Brackets are marked for callgrind.
     Callgrind,
-    /// The hardware's counter, between marks for an emulator that counts what stands in brackets.
+    /// The hardware's counter, between marks for an emulator that counts the instructions inside brackets.
     Marked,
     /// The hardware's counter, or the kernel's clock, with brackets that are marked for a [`StackSampler`].
     ///
@@ -96,7 +96,7 @@ pub enum Counts {
 }
 
 impl Clock {
-    /// How many single brackets are kept: enough for a 99.9th percentile, and few enough to disturb no cache.
+    /// Most single brackets that are kept: enough for a 99.9th percentile, and few enough to disturb no cache.
     pub const SINGLES: usize = 16_384;
 
     /// The best clock of this machine: the hardware counter if it is fit, otherwise `CLOCK_MONOTONIC_RAW` with
@@ -122,14 +122,14 @@ impl Clock {
     pub fn with_scale(scale: ClockScale) -> Self {
         let ClockScale { counter, hz, step, uncertainty_ppm } = scale;
         let nanoseconds = Calibration::for_nanosecond_counter();
-        // A counter that is not used may be one that this processor does not have.
+        // Without `counter` the hardware's counter is not read, since this processor may have none.
         let first = if counter { PairedReading::take() } else { nanoseconds.first };
         let calibration = Calibration { hz, step, uncertainty_ppm, first, ..nanoseconds };
         let source = if counter { Source::Counter } else { Source::Kernel };
         Self { source, calibration, unfit: None, singles: RefCell::new(None) }
     }
 
-    /// What [`Clock::with_scale`] needs in another process.
+    /// The scale that [`Clock::with_scale`] needs in another process.
     pub fn scale(&self) -> ClockScale {
         ClockScale {
             counter: self.reads_counter(),
@@ -145,7 +145,7 @@ impl Clock {
         Self { source: Source::Marked, ..Self::with_scale(scale) }
     }
 
-    /// The kernel's raw monotonic clock.
+    /// A clock that reads the kernel's raw monotonic clock, for this reason.
     pub fn fallback(reason: Unfit) -> Self {
         let calibration = Calibration::for_nanosecond_counter();
         Self { source: Source::Kernel, calibration, unfit: Some(reason), singles: RefCell::new(None) }
@@ -161,7 +161,7 @@ impl Clock {
         (pair_ns > TRAPPED_NS).then_some(Unfit::Trapped { pair_ns })
     }
 
-    /// Whether the counter of another CPU is off from what this scale predicts.
+    /// Returns the first CPU whose counter differs from what this scale predicts, if there is one.
     fn find_cpu_difference(&self) -> Option<Unfit> {
         let offsets = cpu::allowed_cpus().into_iter().take(CPUS_COMPARED).filter_map(|cpu| {
             let other = cpu::run_on_cpu(cpu, PairedReading::take).ok()?;
@@ -172,7 +172,7 @@ impl Clock {
             let slack = self.nanoseconds(Ticks(widths + 2 * self.calibration.step)).0 + kernels_ns;
             Some((cpu, since as f64 * 1e9 / self.calibration.hz - kernel, slack))
         });
-        // 1 µs on top of the brackets: no counter that is off by less can spoil a case on one CPU.
+        // Allows 1 µs on top of the brackets: a smaller difference cannot spoil a case on one CPU.
         offsets
             .filter(|(_, by_ns, slack)| by_ns.abs() > slack + 1_000.0)
             .map(|(cpu, by_ns, _)| Unfit::DiffersBetweenCpus { cpu, by_ns })
@@ -218,8 +218,8 @@ impl Clock {
         Ok(sum)
     }
 
-    /// Keeps one bracket for the distribution, if [`Clock::keep_single_times`] asked for it, and returns it. [`Clock::time`]
-    /// and [`Clock::time_each`] do so themselves. It never allocates: brackets beyond [`Clock::SINGLES`] are left out.
+    /// Keeps one bracket for the distribution, if [`Clock::keep_single_times`] was called, and returns it. [`Clock::time`] and
+    /// [`Clock::time_each`] do so themselves. It never allocates: brackets beyond [`Clock::SINGLES`] are left out.
     #[inline(always)]
     pub fn record_bracket(&self, ticks: Ticks) -> Ticks {
         if let Some(singles) = &mut *self.singles.borrow_mut() {
@@ -272,13 +272,13 @@ impl Clock {
         *self.singles.borrow_mut() = Some(Vec::with_capacity(Self::SINGLES));
     }
 
-    /// How many single brackets were kept so far; no number if more may have been left out.
+    /// Number of single brackets kept so far; `None` if none are kept, or if some may have been left out.
     pub fn count_single_times(&self) -> Option<usize> {
         let singles = self.singles.borrow();
         singles.as_ref().filter(|kept| kept.len() < kept.capacity()).map(Vec::len)
     }
 
-    /// Forgets the single brackets behind this number of them, if they are counted.
+    /// Discards all single brackets after the first `kept`, if they are counted.
     pub(crate) fn shorten_single_times(&self, kept: Option<usize>) {
         if let (Some(singles), Some(kept)) = (&mut *self.singles.borrow_mut(), kept) {
             singles.truncate(kept);
@@ -301,15 +301,14 @@ impl Clock {
         self.nanoseconds(Ticks(self.calibration.step)).0
     }
 
-    /// The smallest step by which the kernel's clock moves, by which the counter is calibrated, ns; 1 where it is too small to
-    /// be seen.
+    /// The smallest step of the kernel's clock, against which the counter is calibrated, ns; 1 if the step is too small to be
+    /// seen.
     pub fn kernel_step_ns(&self) -> u64 {
         calibration::kernel_step_ns()
     }
 
-    /// The factor by which work must be longer than with a fine clock to be timed as precisely: 1 up to
-    /// steps of 10 ns (AMD's), and 4 where AArch64 counts at 24 MHz. Where a kernel's clock counts in ticks of 0.1 ms, work must
-    /// take 100 steps.
+    /// The factor by which work must be longer than with a fine clock to be timed as precisely: 1 up to steps of 10 ns (AMD's),
+    /// and 4 where AArch64 counts at 24 MHz. Where a kernel's clock moves in steps of 0.1 ms, work must take 100 steps.
     fn work_multiplier(&self) -> u64 {
         const FINE_NS: f64 = 10.0;
         (self.step_ns() / FINE_NS).round().clamp(1.0, 2_000.0) as u64
@@ -336,7 +335,7 @@ impl Clock {
     pub fn core_hz(&self) -> f64 {
         const ADDITIONS: u64 = 16_384;
         const CHAINS: usize = 9;
-        // A chain is longer than any interrupt, and nine would take a tenth of a second.
+        // With such a coarse clock one chain is longer than any interrupt, and nine would take a tenth of a second.
         const LONG_STRETCH: u64 = 100;
         let additions = ADDITIONS * self.work_multiplier();
         // Not by `time`, which would keep these among the single brackets of a case.
@@ -345,13 +344,13 @@ impl Clock {
             black_box(arch::add_chain(additions));
             self.stop() - start
         };
-        // A coarse clock may see no time pass at all: one tick keeps the answer finite.
+        // A coarse clock may see no time pass at all: one tick keeps the result finite.
         let chains = if self.work_multiplier() > LONG_STRETCH { 1 } else { CHAINS };
         let ticks = (0..chains).map(|_| chain()).min().unwrap_or_default().max(Ticks(1));
         additions as f64 * 1e9 / self.nanoseconds(ticks).0
     }
 
-    /// The frequency over the whole life of the clock, Hz.
+    /// Measures the frequency over the whole life of the clock, Hz.
     ///
     /// # Errors
     /// The reason why the counter can no longer be trusted.

@@ -27,7 +27,7 @@ pub enum Exit {
     Disproved,
     /// The request cannot be carried out as it was written.
     Usage,
-    /// A case was disturbed, is unwitnessed or not settled, and the user asked for neither.
+    /// `run --strict` was asked for, and a case was disturbed, unwitnessed or not settled.
     Unsettled,
     /// Two numbers say nothing about each other.
     Incomparable,
@@ -67,7 +67,7 @@ impl Exit {
     }
 }
 
-/// 2 where the request or a file must be corrected, else 1.
+/// Exit code 2 if the user must correct the request or a file, else 1.
 impl From<Kind> for Exit {
     fn from(kind: Kind) -> Self {
         match kind {
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_signal_outweighs_what_was_found() {
+    fn a_pending_signal_replaces_any_other_exit() {
         assert_eq!(Exit::failed_if(true).or_signal(None).code(), 1);
         assert_eq!(Exit::failed_if(true).or_signal(Some(Signal::SIGINT)).code(), 130);
     }

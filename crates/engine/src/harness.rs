@@ -1,10 +1,11 @@
 //! Criterion as this crate uses it: entry points of bench targets, and measurements for a Criterion bench.
 //!
-//! A bench target calls [`main`] with its groups. The process that `cargo bench` starts is the *driver*: it starts the same binary once per group as a *measuring process*, shows
-//! progress, keeps the record and prints the table. A measuring process is pinned to one CPU and silent; there Criterion
-//! chooses batches and writes its files, and the clock, the claims and the outcome are this crate's.
+//! A bench target calls [`main`] with its groups. The process that `cargo bench` starts is the *driver*: it starts the same
+//! binary once per group as a *measuring process*, shows progress, keeps the record and prints the table. A measuring process
+//! is pinned to one CPU and silent. In it Criterion calls for the samples and writes its files; the batch sizes, the clock, the
+//! claims and the outcome are this crate's.
 //!
-//! [`CycleTime`] and [`EventCount`] work in any Criterion bench, without the rest.
+//! [`CycleTime`] and [`EventCount`] work in any Criterion bench, without the rest of this crate.
 
 mod in_place;
 mod measurement;
@@ -34,8 +35,8 @@ pub fn main(groups: &[Group]) -> ExitCode {
     main_of_suite(groups, &[])
 }
 
-/// The `main` of a bench target of some groups of a suite, which is `known`: a filter or a prediction that none of `groups` has a case
-/// for may be meant for another group of the suite.
+/// The `main` of a bench target with some groups of a suite. `known` are all groups of the suite: a filter or a prediction that
+/// matches no case of `groups` may be meant for another group of the suite.
 #[doc(hidden)]
 pub fn main_of_suite(groups: &[Group], known: &'static [Group]) -> ExitCode {
     if is_side_process() {
@@ -45,7 +46,7 @@ pub fn main_of_suite(groups: &[Group], known: &'static [Group]) -> ExitCode {
 }
 
 fn run_groups(groups: &[Group], known: &'static [Group]) -> Result<ExitCode> {
-    // First, since its command line is not the user's.
+    // Checked first, because the command line of a measuring process is not the user's.
     if driver::is_measuring_process() {
         return measuring::run_process(groups).map(ExitCode::from);
     }
@@ -57,7 +58,7 @@ fn run_groups(groups: &[Group], known: &'static [Group]) -> Result<ExitCode> {
     }
 }
 
-/// What the command line and the environment ask of a driver; `None` if they asked for help, which was printed.
+/// The driver's arguments and options, from the command line and the environment; `None` if help was requested, and printed.
 fn driver_settings() -> Result<Option<(Arguments, Options)>> {
     if let Some(help) = Arguments::process_help() {
         driver::print(&help);
@@ -74,7 +75,7 @@ fn driver_settings() -> Result<Option<(Arguments, Options)>> {
     Ok(Some((arguments, options)))
 }
 
-/// Reports an error that ends the process, and how it ends.
+/// Reports an error that ends the process, and returns how the process exits.
 #[doc(hidden)]
 pub fn failed_exit(error: &Error) -> Exit {
     report_error(error);

@@ -1,5 +1,5 @@
 //! Messages between processes: one JSON value on each line of a stream, with limits of length and time. The other end is not
-//! trusted: a line is a message, or is quoted without the characters that a terminal obeys.
+//! trusted: an invalid line is quoted in the error, without terminal control characters.
 
 use crate::platform::inert;
 use nix::errno::Errno;
@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 /// Characters of an invalid line that a sentence quotes.
-const QUOTED: usize = 100;
+const QUOTED_CHARACTERS: usize = 100;
 
 /// Why no message was received. The text continues a sentence that begins with the name of the other end.
 #[derive(Debug, thiserror::Error)]
@@ -26,10 +26,11 @@ pub enum NoMessage {
     /// The line has more than this number of bytes.
     #[error("it sent a line of more than {0} bytes")]
     Long(usize),
-    /// The line is no message, or not one that the protocol has there: its beginning, which is safe to show.
+    /// The line is not a message, or not one that the protocol allows at this point. Holds its beginning, safe to show on a
+    /// terminal.
     #[error("it sent `{0}`, where the protocol has another message")]
     Invalid(String),
-    /// A descriptor beside the stream can be read.
+    /// Another descriptor that was waited for can be read.
     #[error("something else came first")]
     Woken,
     /// The stream failed.
@@ -44,7 +45,7 @@ impl NoMessage {
     }
 
     fn invalid(line: &str) -> Self {
-        Self::Invalid(inert::neutralize_line(line.trim_end(), QUOTED))
+        Self::Invalid(inert::neutralize_line(line.trim_end(), QUOTED_CHARACTERS))
     }
 }
 
@@ -61,7 +62,7 @@ impl From<io::Error> for NoMessage {
 /// Sends a message.
 ///
 /// # Errors
-/// The other end has gone, or does not read in time.
+/// The other end has closed the stream, or does not read in time.
 pub fn send(mut to: impl Write, message: &impl Serialize) -> io::Result<()> {
     to.write_all(&to_line(message))
 }
@@ -73,25 +74,25 @@ pub fn to_line(message: &impl Serialize) -> Vec<u8> {
     line
 }
 
-/// The bytes that were read from a stream and are no message yet.
+/// The bytes that were read from a stream and do not form a complete message yet.
 pub struct Lines {
     held: Vec<u8>,
-    /// The first of them, which hold no end of a line.
+    /// Number of leading bytes of `held` that are known to hold no end of a line.
     searched: usize,
     longest: usize,
 }
 
 impl Lines {
-    /// For lines of at most `longest` bytes.
+    /// A reader of lines of at most `longest` bytes.
     pub fn new(longest: usize) -> Self {
         Self { held: Vec::new(), searched: 0, longest }
     }
 
-    /// Receives the next message. The beginning of a late line is kept for the next call. `beside` are descriptors whose
-    /// input ends the wait.
+    /// Receives the next message. If its line is late, the beginning is kept for the next call. Input on any descriptor of
+    /// `beside` ends the wait.
     ///
     /// # Errors
-    /// No message arrives until then.
+    /// No message arrives before the instant `until`.
     pub fn receive<T: DeserializeOwned>(
         &mut self,
         from: impl Read + AsFd + Copy,
@@ -118,7 +119,7 @@ impl Lines {
     /// The stream has ended or failed, or has no data yet.
     pub fn read_once(&mut self, mut from: impl Read) -> Result<(), NoMessage> {
         let mut chunk = [0; 16 << 10];
-        // One byte more than the longest line, for its end.
+        // The longest line and one byte for its newline.
         let room = chunk.len().min(self.longest + 1 - self.held.len().min(self.longest));
         match from.read(&mut chunk[..room]) {
             Ok(0) => return Err(NoMessage::Closed),
@@ -132,7 +133,7 @@ impl Lines {
     /// The message of the next whole line, if there is one.
     ///
     /// # Errors
-    /// The line is too long, or no message of this type. It is dropped.
+    /// The line is too long, or is not a message of this type. The line is discarded.
     pub fn take_message<T: DeserializeOwned>(&mut self) -> Result<Option<T>, NoMessage> {
         let end = self.held[self.searched..].iter().position(|&byte| byte == b'\n');
         let Some(end) = end.map(|at| self.searched + at) else {
@@ -145,13 +146,14 @@ impl Lines {
         };
         self.searched = 0;
         let line: Vec<u8> = self.held.drain(..=end).collect();
-        let beginning = || String::from_utf8_lossy(&line[..line.len().min(8 * QUOTED)]).into_owned();
+        let beginning =
+            || String::from_utf8_lossy(&line[..line.len().min(8 * QUOTED_CHARACTERS)]).into_owned();
         parse_value(&line).map(Some).map_err(|_| NoMessage::invalid(&beginning()))
     }
 }
 
-/// The value, or the error and the path of its field: `groups[0].cases[3].title`. Files and messages of the same types are read by
-/// this one function, since the code for each type is large.
+/// Parses JSON. Returns the value, or the error and the path of the field at fault, such as `groups[0].cases[3].title`. Both
+/// files and messages are parsed by this function, because the generated code for each type is large.
 pub fn parse_value<T: DeserializeOwned>(text: &[u8]) -> Result<T, (serde_json::Error, String)> {
     let mut json = serde_json::Deserializer::from_slice(text);
     let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
@@ -161,7 +163,7 @@ pub fn parse_value<T: DeserializeOwned>(text: &[u8]) -> Result<T, (serde_json::E
     json.end().map(|()| value).map_err(|error| (error, String::new()))
 }
 
-/// Waits for at most this time; whether the stream can be read.
+/// Waits for input for at most `limit`. Returns whether the stream can be read.
 fn wait_for_input(
     stream: BorrowedFd<'_>,
     beside: &[BorrowedFd<'_>],
@@ -169,7 +171,7 @@ fn wait_for_input(
 ) -> Result<bool, NoMessage> {
     let descriptors = [&[stream][..], beside].concat();
     let mut sources: Vec<_> = descriptors.iter().map(|&one| PollFd::new(one, PollFlags::POLLIN)).collect();
-    // Rounded up: what is waited for in less than a millisecond would be asked for again and again.
+    // Rounded up to a millisecond: a timeout of zero would turn the caller's loop into a busy wait.
     let timeout = PollTimeout::try_from(limit + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
     match poll(&mut sources, timeout) {
         Ok(_) | Err(Errno::EINTR) => {}
@@ -213,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_the_longest_length_is_received_and_a_longer_one_is_not_kept() {
+    fn a_line_of_the_longest_length_is_received_and_a_longer_one_is_refused() {
         assert!(matches!(received(b"123\n", 3), Ok(Some(123))));
         assert!(matches!(received(b"1234\n", 3), Err(NoMessage::Long(3))));
         assert!(matches!(received(&vec![b'1'; 100_000], 3_000), Err(NoMessage::Long(_))));
@@ -224,16 +226,19 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_no_message_is_quoted_and_commands_no_terminal() {
+    fn an_invalid_line_is_quoted_without_terminal_control_characters() {
         let line = format!("\u{1b}[2J\u{202e}{}\r\n", "x".repeat(1_000));
-        let said = received(line.as_bytes(), 2_000).expect_err("no number").to_string();
-        assert!(said.starts_with("it sent `\u{fffd}[2J\u{fffd}xxx") && said.len() < 200, "{said}");
-        let said = NoMessage::unexpected(&("a".repeat(1_000), "\u{202e}")).to_string();
-        assert!(said.starts_with("it sent `(\"aaa") && said.len() < 200, "{said}");
+        let error_text = received(line.as_bytes(), 2_000).expect_err("no number").to_string();
+        assert!(
+            error_text.starts_with("it sent `\u{fffd}[2J\u{fffd}xxx") && error_text.len() < 200,
+            "{error_text}"
+        );
+        let error_text = NoMessage::unexpected(&("a".repeat(1_000), "\u{202e}")).to_string();
+        assert!(error_text.starts_with("it sent `(\"aaa") && error_text.len() < 200, "{error_text}");
     }
 
     #[test]
-    fn lines_that_come_together_are_received_one_by_one() {
+    fn lines_of_one_chunk_are_received_one_by_one() {
         let mut lines = Lines::new(10);
         lines.read_once(&b"1\nx\n2\n3"[..]).unwrap();
         assert_eq!(lines.take_message().unwrap(), Some(1));
@@ -242,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_beginning_of_a_late_line_is_kept_and_one_without_an_end_is_none() {
+    fn a_late_line_is_completed_later_and_a_line_without_an_end_is_no_message() {
         let (read, write) = pipe();
         let mut lines = Lines::new(10);
         (&write).write_all(b"4").unwrap();
@@ -255,10 +260,10 @@ mod tests {
     }
 
     #[test]
-    fn a_descriptor_beside_ends_a_wait_that_would_be_long() {
-        let [(read, write), (beside, bell)] = [pipe(), pipe()];
+    fn input_on_another_descriptor_ends_the_wait() {
+        let [(read, write), (beside, beside_writer)] = [pipe(), pipe()];
         let mut lines = Lines::new(10);
-        (&bell).write_all(b"!").unwrap();
+        (&beside_writer).write_all(b"!").unwrap();
         let woken = lines.receive::<u32>(&read, far(), &[beside.as_fd()]);
         assert!(matches!(woken, Err(NoMessage::Woken)));
         (&write).write_all(b"42\n").unwrap();

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 /// Version of the protocol, sent in a side's first response.
 pub const VERSION: u32 = 1;
 
-/// The longest request, bytes: a hundred times [`Request::Prepare`].
+/// The longest request, bytes: a hundred times the length of a [`Request::Prepare`].
 pub const LONGEST_REQUEST: usize = 64 << 10;
 
 /// Set by the driver in the environment of a side.
@@ -48,21 +48,22 @@ pub enum Request {
         /// Batches of the turn.
         batches: usize,
     },
-    /// Send what was sampled in the turns.
+    /// Send the stacks that were sampled in the turns.
     Samples,
-    /// To the first process of a guest: start the process of a side, and lend it this line until it has ended.
+    /// Sent to the first process of a guest: start the side's process, and let it use this connection until it has ended.
     Start {
-        /// Bytes by which its environment is longer.
+        /// Bytes of padding in the environment of the side's process.
         padding: usize,
     },
     /// End. A process whose input is a pipe ends when that is closed; a serial line of a guest is never closed.
     End,
 }
 
-/// Batches of a turn and, where most of a batch is not timed, how many times as long one may be.
+/// Batches of a turn. Also the largest ratio of a batch's wall time to its wanted timed length, where most of a batch is
+/// untimed.
 pub const BATCHES: f64 = 8.0;
 
-/// How to set a case up.
+/// Settings by which a side sets a case up.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Prepare {
     /// Id of the case.
@@ -105,11 +106,11 @@ pub enum Response {
     Ready(Ready),
     /// The turn was run.
     Turn(Turn),
-    /// What was sampled in the turns.
+    /// The stacks that were sampled in the turns.
     Samples(SampledStacks),
     /// The case ended without a number: skipped, failed or disturbed.
     Ended(CaseEnd),
-    /// The process of the side has ended. A guest says so of its processes.
+    /// The process of the side has ended. A guest sends this about the processes that it starts.
     Gone {
         /// How it ended.
         how: String,
@@ -126,16 +127,16 @@ pub struct Ready {
     pub cpu: usize,
     /// Wall time of one iteration, ns, including what is not timed; 0 where no batch was sized.
     pub iteration_ns: f64,
-    /// Iterations of a batch of which enough is timed; 0 from a side that knows only of [`Self::iteration_ns`], and where
-    /// no batch was sized.
+    /// Iterations of a batch whose timed part is long enough; 0 if no batch was sized, or from an older side, which sends only
+    /// [`Self::iteration_ns`].
     #[serde(default)]
     pub iterations: u64,
     /// One sentence per claim that held.
     pub evidence: Vec<String>,
     /// Notes for the record.
     pub notes: Vec<String>,
-    /// Allocations of an iteration, in the first pair and where the side's allocator counts them, and its instructions, where
-    /// they were asked for.
+    /// Counts per iteration: allocations, in the first pair if the side's allocator counts them; instructions, if they were
+    /// requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counts: Vec<EventRate>,
 }

@@ -1,9 +1,9 @@
 //! Measures one case: set up, read counters, run, read counters, judge the claims.
 //!
-//! [`Trial::prepare`] checks the needs and sets the case up. [`Trial::prove_operation`] calls the witness and sweeps over numbers of
-//! iterations. [`Trial::measure_sample`] measures one batch between two readings of the counters; the caller decides how many
-//! samples there are. [`Trial::conclude`] judges the claims about all samples. Each step may end the case by a
-//! [`CaseEnd`], and then there is no number.
+//! [`Trial::prepare`] checks the needs and sets the case up. [`Trial::prove_operation`] calls the witness and sweeps over
+//! numbers of iterations. [`Trial::measure_sample`] measures one batch between two readings of the counters; the caller decides
+//! how many samples there are. [`Trial::conclude`] judges the claims about all samples. Each step may end the case with a
+//! [`CaseEnd`] instead of a number.
 
 use crate::case::{Case, Lent, Place, Rule, Subject};
 use crate::clock::witness::WitnessReport;
@@ -66,20 +66,20 @@ pub struct Trial<'a> {
     counted: Vec<String>,
     /// Whether sampling has begun.
     began: bool,
-    /// Events and allocations that were counted beside the time.
+    /// Rates of the events and allocations that were counted in untimed batches.
     rates: Vec<EventRate>,
-    /// What the witness saw in this process.
+    /// The witness's report, if the witness was called in this process.
     testimony: Option<WitnessReport>,
     witnessed: bool,
-    /// Another process has proved the case.
+    /// Whether another process has proved the case.
     resumed: bool,
     sweeper: Option<Sweeper>,
     core_hz: f64,
     /// Whether a derived figure is per event instead of per iteration.
     counts_events: bool,
-    /// Samples the turns, if that was asked for.
+    /// Samples the stacks of the operation in its turns, if that was requested.
     sampler: Option<TurnSampler>,
-    /// The copies beside which it runs, if there are any.
+    /// The other copies that run at the same time, if any.
     accompanied: Option<Accompanied<'a>>,
 }
 
@@ -98,11 +98,11 @@ struct Sample {
     events: Option<u64>,
     /// Rounds of the sweep so far.
     rounds: usize,
-    /// How many single operations were timed, if they are kept.
+    /// Number of single times that this batch added; `None` if they are not kept, or their memory is full.
     noted: Option<usize>,
 }
 
-/// What all cases of a process share.
+/// The settings that all cases of a process share.
 #[derive(Clone, Copy)]
 pub struct Bench<'a> {
     /// Scratch directory, scale and CPUs.
@@ -111,14 +111,14 @@ pub struct Bench<'a> {
     pub clock: &'a Clock,
     /// The CPU that the process is pinned to, if any.
     pub pinned: Option<usize>,
-    /// The operation, in place of what the case's set-up would make.
+    /// An operation to measure in place of the one that the case's set-up makes.
     pub lent: Option<Lent<'a>>,
-    /// The copies beside which this process measures, if it is one of several.
+    /// The other copies, if this process is one of several copies that measure at the same time.
     pub other_copies: Option<&'a OtherCopies>,
 }
 
 impl<'a> Bench<'a> {
-    /// The operation of this case.
+    /// Returns the operation of this case: the lent one, or else the one that its set-up makes.
     ///
     /// # Errors
     /// The set-up fails.
@@ -138,7 +138,7 @@ impl<'a> Trial<'a> {
     pub fn prepare(case: &'a Case, bench: Bench<'a>, event: Option<Counter>) -> Result<Self, CaseEnd> {
         let Bench { place, clock, pinned, other_copies, .. } = bench;
         check_needs(case, place, event.is_some(), other_copies)?;
-        // Left by an attempt that was given up.
+        // Discards what an abandoned attempt has left.
         clock.take_single_times();
         allocation::take_counts();
         let subject = bench.set_up(case).map_err(CaseEnd::from_set_up_error)?;
@@ -196,8 +196,8 @@ impl<'a> Trial<'a> {
         Ok(())
     }
 
-    /// In place of [`Trial::prove`] in a later execution of a case that another process has proved: the code is the same, so
-    /// no witness is called and the sweep is brief. The samples are judged as in the first process.
+    /// Replaces [`Trial::prove_operation`] in later executions of a case that another process has proved. The code is the same,
+    /// so no witness is called and the sweep is brief. The samples are judged as in the first process.
     ///
     /// # Errors
     /// A claim about time does not hold, or the subject fails.
@@ -240,8 +240,8 @@ impl<'a> Trial<'a> {
         Ok(())
     }
 
-    /// Judges by one batch of milliseconds what no disturbance changes: work that is left to threads makes the sweep uneven, and
-    /// would pass for a busy machine.
+    /// Runs one batch of some milliseconds and judges the claims that no disturbance can change. Work that is left to threads
+    /// makes the sweep uneven, and would otherwise pass for a busy machine.
     fn judge_exact_claims(&mut self) -> Result<(), CaseEnd> {
         const MILLISECONDS: Enough = Enough { timed_ns: 4e6, wall_ns: 4e6 };
         let size = BatchSize::find(&mut *self.subject, self.clock, MILLISECONDS)?;
@@ -272,8 +272,8 @@ impl<'a> Trial<'a> {
         self.judge_and_keep_sample(Sample { core_hz, ..sample })
     }
 
-    /// Whether the next sample begins with [`retrain`]: it does if samples are kept and short. Not during the
-    /// warm-up, in which Criterion finds out how long a batch takes, nor if each iteration is prepared by itself.
+    /// Whether the next sample begins with [`retrain_predictor`]: only if samples are kept and short. The warm-up, in which
+    /// Criterion finds out how long a batch takes, has no such reset, nor has a case that prepares each iteration by itself.
     fn wants_retraining(&self) -> bool {
         let short = self.samples.last().is_none_or(|last| last.elapsed_ns < LONG_NS);
         self.began && short && !self.case.one_by_one
@@ -318,8 +318,8 @@ impl<'a> Trial<'a> {
     }
 
     fn judge_and_keep_sample(&mut self, sample: Sample) -> Result<(), CaseEnd> {
-        let told_ns = self.event.is_none().then(|| self.clock.nanoseconds(Ticks(sample.counted)).0);
-        judge::judge_plausible(self.case, &sample, told_ns)?;
+        let reported_ns = self.event.is_none().then(|| self.clock.nanoseconds(Ticks(sample.counted)).0);
+        judge::judge_plausible(self.case, &sample, reported_ns)?;
         self.counted = judge::judge_sample(self.case, &sample.delta, sample.iterations, self.pinned)?;
         let rounds = self.sweeper.as_ref().map_or(0, Sweeper::len);
         self.samples.push(Sample { rounds, ..sample });
@@ -332,11 +332,12 @@ impl<'a> Trial<'a> {
     /// # Errors
     /// The subject or its control fails.
     pub fn continue_sweep(&mut self) -> Result<(), CaseEnd> {
-        // Small batches between the rounds of several copies would have company at times.
+        // Beside other copies, these small batches would run alone at some times and beside a copy at others.
         if self.accompanied.is_some() {
             return Ok(());
         }
-        // A reset evicts data from the caches. It stays evicted unless the next sample begins with an untimed lap.
+        // A reset of the branch predictor evicts data from the caches. Only an untimed lap before the next sample brings the
+        // data back.
         let resets = self.wants_retraining();
         if let Some(sweeper) = self.sweeper.as_mut().filter(|sweeper| sweeper.has_quick_rounds()) {
             for _ in 0..ROUNDS_BESIDE {
@@ -358,7 +359,7 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// Whether the case can be measured here.
+/// Returns [`CaseEnd::Skipped`] if the case cannot be measured here.
 fn check_needs(
     case: &Case,
     place: &Place,

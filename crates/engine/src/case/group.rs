@@ -34,7 +34,7 @@ pub struct Group {
     pub fits: &'static [Fit],
     /// Curves that are drawn through its cases.
     pub curves: &'static [Curve],
-    /// The cases that speak for it on the first screen of a run.
+    /// The cases that represent the group on the first screen of a run.
     #[doc(hidden)]
     pub headlines: &'static [Headline],
 }
@@ -70,7 +70,7 @@ impl Group {
         Self { curves, ..self }
     }
 
-    /// Sets the cases that speak for it on the first screen of a run.
+    /// Sets the cases that represent the group on the first screen of a run.
     #[doc(hidden)]
     pub const fn headlines(self, headlines: &'static [Headline]) -> Self {
         Self { headlines, ..self }
@@ -86,7 +86,8 @@ impl Group {
         self.version.to_string()
     }
 
-    /// The version as a record of several copies writes it: the number of copies makes another operation.
+    /// The version in a record of several copies. It includes the number of copies, because a different number is a different
+    /// operation.
     pub(crate) fn version_of_copies(&self, copies: usize) -> String {
         let version = self.version_text();
         if copies > 1 { format!("{version} by {copies} copies") } else { version }

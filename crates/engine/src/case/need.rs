@@ -34,8 +34,8 @@ pub struct Cpus {
 }
 
 impl Cpus {
-    /// The CPUs of a thread pinned to `here`, in a process that is allowed those in `allowed`. On a hybrid processor the others of
-    /// its class come first.
+    /// The CPUs of a thread pinned to `here`, in a process that is allowed those in `allowed`. On a hybrid processor the other
+    /// CPUs of the same class are listed first.
     pub fn from_allowed(here: Option<usize>, allowed: Vec<usize>) -> Self {
         Self::from_classes(here, allowed, &KernelFiles::live())
     }
@@ -49,10 +49,10 @@ impl Cpus {
         Self { here, others: allowed }
     }
 
-    /// A sentence unless the process is allowed this many CPUs: it is the same for all cases, so that they share a paragraph.
+    /// Checks that the process is allowed this many CPUs.
     ///
     /// # Errors
-    /// The sentence.
+    /// A sentence, the same for all cases, so that skipped cases share one paragraph.
     #[doc(hidden)]
     pub fn check_count(&self, count: usize) -> Result<(), String> {
         match self.others.len() + 1 {
@@ -112,7 +112,7 @@ impl Scale {
 #[derive(Clone)]
 pub struct Need(Check);
 
-/// Whether a place meets it, or the sentence that says what is missing.
+/// `Ok` if a place meets the need, otherwise a sentence on what is missing.
 type Met = Result<(), String>;
 
 #[derive(Clone)]
@@ -127,7 +127,7 @@ impl Need {
         Self(Check::Constant(check))
     }
 
-    /// The same of a check that knows the case, as its size.
+    /// As [`Need::new`], for a check that captures a property of the case, such as its size.
     pub fn of_case(check: impl Fn(&Place) -> Result<(), String> + 'static) -> Self {
         Self(Check::OfCase(Rc::new(check)))
     }
@@ -135,7 +135,7 @@ impl Need {
     /// Checks whether the machine meets it.
     ///
     /// # Errors
-    /// The sentence of the check, if it does not.
+    /// The sentence of the check, if the need is not met.
     pub fn check_place(&self, place: &Place) -> Result<(), String> {
         match &self.0 {
             Check::Constant(check) => check(place),
@@ -205,13 +205,13 @@ pub const THREE_CPUS: Need = Need::new(|place| match place.cpus.others.len() {
 
 /// The vDSO can read the kernel's clock source, so that `clock_gettime` makes no system call.
 pub const VDSO_CLOCK: Need = Need::new(|_| check_vdso(KernelClock::Precise));
-/// The vDSO answers the coarse clocks, which need no clock source.
+/// The vDSO can read the coarse clocks, which need no clock source.
 pub const VDSO_COARSE: Need = Need::new(|_| check_vdso(KernelClock::Coarse));
-/// The vDSO answers `time`.
+/// The vDSO can answer `time` without a system call.
 pub const VDSO_TIME: Need = Need::new(|_| check_vdso(KernelClock::Seconds));
 
-/// Whether the vDSO answers this clock. If no child can be traced, the need counts as met, and the claim cannot be
-/// checked either.
+/// Checks that the vDSO can read this clock. If no child can be traced, the need counts as met, and the claim cannot be checked
+/// either.
 fn check_vdso(clock: KernelClock) -> Result<(), String> {
     if time::enters_kernel(clock) != Some(true) {
         return Ok(());
@@ -238,21 +238,22 @@ pub enum Claim {
     /// Every iteration makes exactly these system calls, in any order: name and number. A witness counts them, and sees
     /// that none is refused.
     Enters(Vec<(&'static str, i64)>),
-    /// Each system call of this number is answered by this value, which may be a refusal. A witness sees the answers.
+    /// Every system call of the number in the first field returns the value in the second, which may be an error. A witness
+    /// reads the return values.
     Answers(i64, i64),
     /// No iteration makes a system call. A witness counts them.
     NeverEnters,
     /// Every iteration executes at least this many instructions. A witness counts them.
     Executes(f64),
-    /// Every iteration executes more than this many instructions, which the empty loop has (0 if that is not known), and a
-    /// later one not far fewer than an early one. A witness counts them; an iteration that is too long for it is judged by its
-    /// time.
+    /// Every iteration executes more instructions than the empty loop, which has this many (0 if unknown), and a later
+    /// iteration not far fewer than an early one. A witness counts them; an iteration that is too long to count is judged by
+    /// its time.
     KeepsWorking(f64),
     /// Counters of the kernel grew as they must over a sample. The function is given their growth and the number of
     /// iterations, and returns what it saw as a sentence: `Ok` if the claim holds, `Err` if not.
     Counted(fn(&Delta, u64) -> std::result::Result<String, String>),
-    /// As [`Claim::Counted`], for a count that may not be exceeded, which other tasks and the kernel can raise: the case is disproved only
-    /// if every execution exceeds it.
+    /// As [`Claim::Counted`], for the upper limit of a count that other tasks and the kernel can raise too: the case is
+    /// disproved only if every execution exceeds the limit.
     AtMost(fn(&Delta, u64) -> std::result::Result<String, String>),
     /// As [`Claim::Counted`], for a mode of operation that arises by chance. In another mode the case is not disproved
     /// but measured again.

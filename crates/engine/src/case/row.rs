@@ -8,8 +8,7 @@ use super::{Claim, Derived, Need, Place, Repetition, Rule, Scale, Subject};
 use crate::clock::Clock;
 use crate::error::Result;
 
-/// Prepares the operation of a case. It may open, allocate and touch whatever the operation needs: none of that is
-/// timed. Made by [`set_up`].
+/// Prepares the operation of a case. It may open, allocate and touch all that the operation needs, untimed. Made by [`set_up`].
 pub type SetUp = Box<dyn Fn(&Place) -> Result<Box<dyn Subject>>>;
 
 /// Makes a [`SetUp`] of a closure that returns the subject. The subject may be a closure, too:
@@ -49,9 +48,9 @@ pub struct Case {
     pub name: String,
     /// The operation in words, for tables.
     pub title: String,
-    /// What the machine must offer. If one is not met, the case is skipped.
+    /// Requirements on the machine. If one is not met, the case is skipped.
     pub needs: Vec<Need>,
-    /// What must be true if the operation really happened.
+    /// Conditions that hold if the operation really happened.
     pub claims: Vec<Claim>,
     /// Expected cost, written before the first measurement.
     pub prediction: Option<Prediction>,
@@ -67,17 +66,17 @@ pub struct Case {
     pub own_tasks: OwnTasks,
     /// Whether it waits for memory or a cache that other CPUs use, too. If so, the load of the other CPUs is reported.
     pub shares_memory: bool,
-    /// Always measure the CPU time that the case takes from other work, and repeat this often.
+    /// If set, the case is always measured by the CPU time that it takes from other work, repeated this often.
     pub displaced: Option<Repetition>,
-    /// Least share of the wall time of a batch that is timed; 0 if that is not asked.
+    /// Least share of the wall time of a batch that must be timed; 0 if the share is not judged.
     pub timed_share: f64,
-    /// Iterations of which a sample is a multiple.
+    /// The number of iterations of a sample is a multiple of this.
     pub lap: u64,
-    /// What [`Case::over`] varies: the name ends in a number of these.
+    /// Name of the parameter that [`Case::over`] varies, in the plural. The name of the case ends in the parameter's value.
     pub parameter: Option<&'static str>,
 }
 
-/// [`Case::timed_share`] of a case that does not say otherwise: what surrounds a bracket is short.
+/// Default of [`Case::timed_share`]: the code around a bracket is expected to be short.
 pub(crate) const TIMED_SHARE: f64 = 0.6;
 
 /// Where tasks run that a case starts besides the measuring thread. Their CPU time is no disturbance.
@@ -93,7 +92,7 @@ pub enum OwnTasks {
     Elsewhere,
 }
 
-/// Expected cost of one iteration, core cycles: processors of different frequency have these in common.
+/// Expected cost of one iteration, core cycles, which are comparable between processors of different frequency.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prediction {
     /// Core cycles spent in hardware.
@@ -102,7 +101,7 @@ pub struct Prediction {
     pub software: f64,
     /// The reason.
     pub why: &'static str,
-    /// Whether it is of all that is timed, and not of what remains when the control is taken off.
+    /// Whether it predicts the whole timed cost, and not the cost minus that of the control.
     pub whole: bool,
 }
 
@@ -128,9 +127,9 @@ impl Case {
         }
     }
 
-    /// A case without set-up: `turns` runs the operation as often as its argument says, all in one bracket. Data that `turns`
-    /// owns are made with the list of cases, in every process, and cloned for the measurement; [`Case::prepared`] makes them in
-    /// the measuring process only.
+    /// A case without set-up: `turns` runs the operation as often as its argument says, in one bracket. Data that `turns` owns
+    /// are created with the list of cases, in every process, and cloned for the measurement; [`Case::prepared`] creates them
+    /// only in the measuring process.
     ///
     /// ```
     /// use syscost_engine::{Case, Claim};
@@ -150,8 +149,8 @@ impl Case {
         Self::new(name, title, time_whole_loop(turns))
     }
 
-    /// The cases that `make` returns for these values, of a parameter named in the plural: `numbers`. The name of each ends in
-    /// `/VALUE`. Below the table the costs are drawn against the parameter, with the law by which they grow.
+    /// Makes one case for each value by `make`. `parameter` names the values in the plural, such as `numbers`. The name of each
+    /// case ends in `/VALUE`. Below the table the costs are drawn against the parameter, with the law by which they grow.
     ///
     /// ```
     /// use syscost_engine::Case;
@@ -252,17 +251,17 @@ impl Case {
         self
     }
 
-    /// Sets the least share of the wall time of a batch that must be spent inside the brackets; 0.6 if a case does not say,
-    /// and none with [`Case::one_by_one`]. A case whose iterations have untimed parts says less, and why. One that does not say,
-    /// and times less than 0.8, is unwitnessed.
+    /// Sets the least share of the wall time of a batch that must be spent inside the brackets; the default is 0.6, and 0 with
+    /// [`Case::one_by_one`]. A case whose iterations have untimed parts sets a smaller share, and says why. A case that keeps
+    /// the default and times less than 0.8 is unwitnessed.
     pub fn timed_share(mut self, share: f64) -> Self {
         self.timed_share = share;
         self
     }
 
-    /// Makes every sample a whole number of laps of this number of iterations (at least one). A ring, or a file that is read again
-    /// and again, has parts of different cost. Its cached part is evicted unless it is used, since the harness uses the caches
-    /// between samples, too. A lap should take milliseconds.
+    /// Makes every sample a whole number of laps of this number of iterations (at least one). The parts of a ring, or of a file
+    /// that is read repeatedly, differ in cost. A cached part is evicted if it is not used, because the harness also uses the
+    /// caches between samples. A lap should take milliseconds.
     pub fn lap_length(mut self, iterations: u64) -> Self {
         self.lap = iterations.max(1);
         self
@@ -273,16 +272,16 @@ impl Case {
         self.claims.iter().any(|claim| matches!(claim, Claim::KeepsWorking(_)))
     }
 
-    /// The lap at this scale: a smoke run, which keeps no number, has none.
+    /// Iterations of a lap at this scale; 1 in a smoke run, which keeps no number.
     pub(crate) fn lap_at(&self, scale: Scale) -> u64 {
         if scale == Scale::Smoke { 1 } else { self.lap }
     }
 
-    /// Times every iteration by itself, so that the result is a distribution. No share of the time need be timed: a case
-    /// that prepares its operations quickly says so afterwards.
+    /// Times every iteration by itself, so that the result is a distribution. No share of the time has to be timed; a case that
+    /// prepares its operations quickly sets one by [`Case::timed_share`] afterwards.
     pub fn one_by_one(mut self) -> Self {
         self.one_by_one = true;
-        // What prepares each operation is untimed, and may take any time.
+        // The preparation of each operation is untimed, and may take any time.
         self.timed_share = 0.0;
         self
     }

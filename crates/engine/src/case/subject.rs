@@ -10,14 +10,13 @@ use std::cell::RefCell;
 
 /// An operation that has been set up and is ready to run. Closures of the type of [`Subject::run`] are subjects.
 pub trait Subject {
-    /// Does the operation `iterations` times. Returns the time spent inside [`Clock::time`] or [`Clock::time_each`], and none
-    /// of what happens outside.
+    /// Does the operation `iterations` times. Returns only the time spent inside [`Clock::time`] or [`Clock::time_each`].
     ///
     /// # Errors
     /// [`Error::Disproved`](crate::Error::Disproved) if the operation did not do what it should,
-    /// [`Error::Contradicted`](crate::Error::Contradicted) if two accounts of the batch contradict each other and something else may
-    /// have changed one of them, [`Error::Disturbed`](crate::Error::Disturbed) if the batch should be repeated, and any other error if it cannot
-    /// go on. No number is saved in either case.
+    /// [`Error::Contradicted`](crate::Error::Contradicted) if two counts of the batch contradict each other and something other
+    /// than the operation may have changed one of them, [`Error::Disturbed`](crate::Error::Disturbed) if the batch should be
+    /// repeated, and any other error if the subject cannot continue. After an error no number is saved.
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks>;
 
     /// Events of an iteration that the subject counts by itself, each with its range over some iterations. Called once, in the process
@@ -29,7 +28,7 @@ pub trait Subject {
         Ok(Vec::new())
     }
 
-    /// What the subject knows besides the time. Read after a run.
+    /// The subject's results besides the time. Read after a run.
     fn report(&self) -> Report {
         Report::default()
     }
@@ -47,8 +46,8 @@ pub struct Report {
     pub wire: Option<Wire>,
     /// A figure for each pair of CPUs, ns.
     pub matrix: Option<Matrix>,
-    /// Events in the timed part of its last run, where they are not one an iteration: page faults, of which one may
-    /// serve many accesses.
+    /// Number of events in the timed part of the last run, if it differs from the number of iterations: one page fault, for
+    /// example, may serve many accesses.
     pub events: Option<u64>,
     /// Multiplications of each operation, where their number was found in the set-up.
     pub computed: u64,
@@ -56,7 +55,8 @@ pub struct Report {
     pub evidence: Vec<String>,
     /// Sentences on what could not be checked: the case is *unwitnessed*.
     pub unchecked: Vec<String>,
-    /// Why no witness may run it in a copy of this process: other threads or open files would be missing, or shared.
+    /// Why a witness may not run the operation in a forked copy of this process: threads or open files would be missing, or
+    /// shared. `None` if it may.
     pub untraced: Option<String>,
 }
 
@@ -138,11 +138,11 @@ pub struct Derived {
 /// How a figure is computed from the cost of an iteration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rule {
-    /// This multiple of the net cost, ns: 0.5 for one of the two switches of a round trip.
+    /// The net cost times this factor, ns: 0.5 for one of the two switches of a round trip.
     OfNet(f64),
-    /// This multiple of the cost, ns.
+    /// The cost times this factor, ns.
     OfCost(f64),
-    /// The control's cost divided by the cost, no unit: 1 if working at the same time as others costs nothing.
+    /// The control's cost divided by the cost, without a unit: 1 if working at the same time as other tasks costs nothing.
     ControlOverCost,
     /// Iterations a second.
     Rate,
@@ -186,14 +186,14 @@ impl Found {
     }
 }
 
-/// How often the displacement of a case is measured. The scale decides what is `None`.
+/// How often the displacement of a case is measured. The scale decides every number that is `None`.
 #[derive(Default)]
 pub struct Repetition {
     /// Iterations of one run.
     pub iterations: Option<u64>,
     /// Undisturbed runs.
     pub runs: Option<usize>,
-    /// A further subject: the same operation by several tasks that leave the measuring CPU no idle moment. Its `run`
-    /// does the iterations by all of them together, and its report's `events` says how many these were exactly.
+    /// A further subject: several tasks that do the same operation and never leave the measuring CPU idle. Its `run` does the
+    /// iterations by all tasks together; `events` in its report is their exact number.
     pub saturated: Option<SetUp>,
 }

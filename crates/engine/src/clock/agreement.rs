@@ -1,5 +1,5 @@
-//! Whether the machine's clocks agree on the length of a time: the kernel's clocks by the C library and by a system call, and
-//! the frequency that is published for the counter.
+//! Checks that the machine's clocks agree on the length of an interval: the kernel's clocks by the C library and by a system
+//! call, and the counter by its published frequency.
 //!
 //! A preloaded library, a guest that was moved, or a broken clock source makes one of them run at another rate. The run cannot
 //! know which of them is right, so every time is in doubt by their difference.
@@ -14,9 +14,9 @@ const APART: Duration = Duration::from_millis(5);
 /// Observations before a dispute is believed: a guest may be stopped in the middle of one.
 const OBSERVATIONS: usize = 3;
 /// Clocks that differ by more than this share mark every figure. The kernel slews a clock by 0.05 % at most.
-const MARKED: f64 = 0.01;
+const MARKED_DIFFERENCE: f64 = 0.01;
 /// Clocks that differ by more than this share end the run.
-const REFUSED: f64 = 0.1;
+const REFUSED_DIFFERENCE: f64 = 0.1;
 /// Longest step of a kernel's clock that has no counter beside it, ns: a batch needs a few hundred steps.
 const COARSEST_NS: u64 = 250_000;
 
@@ -26,7 +26,8 @@ struct Source {
     read: fn() -> u64,
 }
 
-/// The clocks that are compared. The first is the one by which the counter is calibrated. `CLOCK_REALTIME` may be set.
+/// The clocks that are compared. The first is the one by which the counter is calibrated. `CLOCK_REALTIME` is left out, because
+/// it may be set.
 const SOURCES: [Source; 4] = [
     Source { name: "CLOCK_MONOTONIC_RAW", read: time::monotonic_raw_ns },
     Source {
@@ -42,12 +43,12 @@ const SOURCES: [Source; 4] = [
 pub struct Dispute {
     /// The clock, or the source of the counter's frequency.
     pub other: String,
-    /// How much more time passes by it, as a share.
+    /// How much more time passes by this clock, as a share; 1 if it is twice as fast.
     pub by: f64,
 }
 
 impl Dispute {
-    /// How far the two are apart, whichever is faster: 9 for a factor of ten.
+    /// The ratio of the faster clock's rate to the slower one's, minus 1: 9 for a factor of ten.
     fn distance(&self) -> f64 {
         let ratio = (1.0 + self.by).max(f64::MIN_POSITIVE);
         ratio.max(ratio.recip()) - 1.0
@@ -66,7 +67,8 @@ impl std::fmt::Display for Dispute {
     }
 }
 
-/// Compares the clocks that a measurement here would use, for some 5 ms. The answer is a dispute that marks every figure.
+/// Compares the clocks that a measurement here would use, for some 5 ms. Returns a dispute that marks every figure, if there is
+/// one.
 ///
 /// # Errors
 /// [`Error::Missing`]: they differ so far, or move so rarely, that no time can be trusted.
@@ -80,11 +82,11 @@ pub fn check_clocks() -> Result<Option<Dispute>> {
         )));
     }
     match persistent_dispute(has_counter) {
-        Some(dispute) if dispute.distance() > REFUSED => Err(Error::Missing(format!(
+        Some(dispute) if dispute.distance() > REFUSED_DIFFERENCE => Err(Error::Missing(format!(
             "{dispute}; no time that is measured here would mean anything: look for a preloaded library that replaces \
              clock_gettime (LD_PRELOAD, libfaketime); SYSCOST_CLOCK=monotonic-raw does without the counter"
         ))),
-        dispute => Ok(dispute.filter(|dispute| dispute.distance() > MARKED)),
+        dispute => Ok(dispute.filter(|dispute| dispute.distance() > MARKED_DIFFERENCE)),
     }
 }
 
@@ -92,7 +94,8 @@ pub fn check_clocks() -> Result<Option<Dispute>> {
 fn persistent_dispute(has_counter: bool) -> Option<Dispute> {
     let mut least: Option<Dispute> = None;
     for _ in 0..OBSERVATIONS {
-        let found = observe_clocks(has_counter, APART).filter(|dispute| dispute.distance() > MARKED)?;
+        let found =
+            observe_clocks(has_counter, APART).filter(|dispute| dispute.distance() > MARKED_DIFFERENCE)?;
         if least.as_ref().is_none_or(|least| found.distance() < least.distance()) {
             least = Some(found);
         }
@@ -100,7 +103,7 @@ fn persistent_dispute(has_counter: bool) -> Option<Dispute> {
     least
 }
 
-/// The clock that differs most, by two readings of each.
+/// Reads each clock twice, and returns the clock that differs most.
 fn observe_clocks(has_counter: bool, apart: Duration) -> Option<Dispute> {
     let base: fn() -> u64 = if has_counter { arch::start } else { time::monotonic_raw_ns };
     let begins_on = cpu::current_cpu();
@@ -146,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_that_differs_most_is_named_whichever_way() {
+    fn the_clock_that_differs_most_is_named_whether_fast_or_slow() {
         let fast = found(&[("slewed", 2.501, 0.0), ("ten times", 0.25, 0.0)]).expect("a dispute");
         assert_eq!(fast.other, "ten times");
         assert!((fast.by - 9.0).abs() < 1e-3 && (fast.distance() - 9.0).abs() < 1e-3, "{fast:?}");
@@ -156,18 +159,18 @@ mod tests {
     }
 
     #[test]
-    fn what_the_readings_cannot_tell_is_no_dispute() {
-        assert!(found(&[("coarse", 2.6, 0.05)]).expect("compared").distance() < MARKED);
-        assert!(found(&[("exact", 2.6, 0.0)]).expect("compared").distance() > MARKED);
+    fn a_difference_within_the_error_of_the_readings_is_no_dispute() {
+        assert!(found(&[("coarse", 2.6, 0.05)]).expect("compared").distance() < MARKED_DIFFERENCE);
+        assert!(found(&[("exact", 2.6, 0.0)]).expect("compared").distance() > MARKED_DIFFERENCE);
     }
 
     #[test]
     fn a_clock_that_stands_still_is_a_dispute() {
         let moving = Some(Pace { per_ns: 2.5, error: 0.0 });
         let still = largest_dispute(moving, std::iter::once(("still".to_owned(), None))).expect("a dispute");
-        assert!(still.distance() > REFUSED);
+        assert!(still.distance() > REFUSED_DIFFERENCE);
         let none = largest_dispute(None, std::iter::once(("other".to_owned(), moving))).expect("a dispute");
-        assert!(none.distance() > REFUSED);
+        assert!(none.distance() > REFUSED_DIFFERENCE);
     }
 
     #[test]
@@ -179,7 +182,7 @@ mod tests {
             assert_eq!(check_clocks().expect("they agree"), None);
             quickest = quickest.min(begun.elapsed());
         }
-        // Of five attempts on a busy machine one is undisturbed.
+        // On a busy machine one of five attempts is undisturbed.
         if kernel_step_ns() < 1_000 {
             assert!(quickest < Duration::from_millis(10), "{quickest:?}, {:?} in all", begun.elapsed());
         }

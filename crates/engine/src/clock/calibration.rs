@@ -1,23 +1,23 @@
 //! The frequency of the counter and its uncertainty.
 //!
-//! A [`PairedReading`] reads the kernel's clock between two ordered reads of the counter: the kernel's instant
-//! lies somewhere between the two, so half of their distance is the error. Of many such readings the tightest
-//! is kept. Two of them some milliseconds apart give the frequency, and their errors over the distance
-//! give its uncertainty: about 1 ppm after 40 ms.
+//! A [`PairedReading`] reads the kernel's clock between two ordered reads of the counter: the kernel's instant lies somewhere
+//! between the two, so half of their distance is the error. The tightest of many such readings is kept. Two of them some
+//! milliseconds apart give the frequency, and their errors over the distance give its uncertainty: about 1 ppm after 40 ms.
 
 use crate::platform::{arch, perf_event, time};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// Readings tried at each end. One in a few dozen is disturbed; the tightest never is.
+/// Readings tried at each end. One reading in a few dozen is disturbed; the tightest never is.
 const TRIES: usize = 200;
 /// Time between the two ends. The uncertainty falls with it: 40 ms give about 1 ppm for 40 ns of width.
 const APART: Duration = Duration::from_millis(40);
 
-/// A kernel's clock that moves in longer steps is read when it moves, ns: hpet and Hyper-V's page have 100 ns.
+/// A kernel's clock with longer steps than this, ns, is read at the instant at which it moves: hpet and Hyper-V's page have 100
+/// ns.
 const COARSE_NS: u64 = 100;
 
-/// A clock with longer steps hardly moves during a few microseconds of readings, ns.
+/// A clock with steps of this length or longer, ns, hardly moves during a few microseconds of readings.
 const LONG_STEP_NS: u64 = 10_000;
 
 /// One instant on both clocks: the counter and the kernel's.
@@ -82,10 +82,10 @@ impl Calibration {
         let last = PairedReading::take();
         let (hz, width_ppm) = first.frequency_until(&last);
         let step = counter_step();
-        // A bracket of width 0 is shorter than the counter's step (42 ns at AArch64's usual 24 MHz), not exact:
-        // at each end the counter may have stood by half a step elsewhere.
+        // A bracket of width 0 is not exact, but shorter than the counter's step (42 ns at AArch64's usual 24 MHz): at each end
+        // the counter may be off by half a step.
         let own_ppm = step as f64 / last.ticks.wrapping_sub(first.ticks) as f64 * 1e6;
-        // Likewise the kernel's clock, whose steps are longer where it counts in microseconds or in ticks.
+        // The same holds for the kernel's clock, whose steps are longer where it counts in microseconds or in ticks.
         let kernels_ppm = kernel_step_ns() as f64 / last.ns.wrapping_sub(first.ns) as f64 * 1e6;
         let uncertainty_ppm = width_ppm + own_ppm + kernels_ppm;
         Self {
@@ -123,7 +123,7 @@ pub(super) fn published_frequency() -> Option<(f64, String)> {
     kernel.or_else(processor)
 }
 
-/// Whether the hardware's counter would be the clock, as far as the processor says.
+/// Whether the hardware's counter can be the clock: the user does not decline it, and the processor calls it fit.
 pub(super) fn is_counter_fit() -> bool {
     !is_counter_declined() && arch::unfit().is_none()
 }
@@ -187,13 +187,13 @@ fn smallest_step(read: fn() -> u64, readings: u64) -> u64 {
     if distances.iter().all(|&distance| distance == 0) { 0 } else { step_from_distances(distances) }
 }
 
-/// Some counters move more rarely than by one: AMD's moves at 100 MHz and counts in
-/// nominal core cycles, so by 25 or 26 at 2.6 GHz. The distances between readings then lie in clusters, and the step is
-/// the distance between clusters. A counter that moves by one leaves no gaps.
+/// The step of a counter, from distances between its readings. Some counters move by more than one: AMD's moves at 100 MHz and
+/// counts in nominal core cycles, so by 25 or 26 at 2.6 GHz. The distances between readings then lie in clusters, and the step
+/// is the distance between clusters. A counter that moves by one leaves no gaps.
 fn step_from_distances(mut distances: Vec<u64>) -> u64 {
     const ROUNDING: u64 = 2;
-    // If the step is longer than all distances, few readings see it, and those that do see exactly one. An emulator
-    // that counts microseconds is such a counter.
+    // If the step is longer than the time between two readings, few distances contain a step, and those contain exactly one. An
+    // emulator that counts microseconds is such a counter.
     let moved: Vec<u64> = distances.iter().copied().filter(|&distance| distance > 0).collect();
     if moved.len() <= distances.len() / 10 {
         return moved.into_iter().min().unwrap_or(1);
@@ -213,20 +213,21 @@ fn step_from_distances(mut distances: Vec<u64>) -> u64 {
     }
 }
 
-/// Steps of the base that pass while a clock moves on by 1 ns, and their relative error.
+/// Steps of the base clock that pass while another clock advances by 1 ns, and their relative error.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     pub(super) per_ns: f64,
     pub(super) error: f64,
 }
 
-/// The instants at which a clock of the kernel's moves, as another one, the base, sees them: its readings are the `ticks`.
+/// Instants at which a kernel's clock moves, located by another clock, the base, whose readings are the `ticks`.
 impl PairedReading {
-    /// Readings after which a clock that did not move stands still: 10 ms of the cheapest, and longer by system calls.
+    /// Readings without a move after which a clock is said to stand still: 10 ms of the cheapest readings, and longer by system
+    /// calls.
     const PATIENCE: u32 = 1_000_000;
     /// Moves of which the one with the tightest readings around it is kept …
     const MOVES: usize = 20;
-    /// … if they come within this time, ns.
+    /// … if they all happen within this time, ns.
     const LONG_NS: u64 = 1_000_000;
 
     /// The tightest of some moves; `None` if the clock stands still.
@@ -245,7 +246,7 @@ impl PairedReading {
         Some(best)
     }
 
-    /// The next move: between two readings of the clock that differ, each with a reading of the base before it.
+    /// Waits for the next move: two readings of the clock that differ, each with a reading of the base before it.
     pub(super) fn next_move(read: fn() -> u64, base: fn() -> u64) -> Option<Self> {
         let (mut before, last) = (base(), read());
         for _ in 0..Self::PATIENCE {
@@ -303,8 +304,8 @@ mod tests {
 
     #[test]
     fn the_frequency_repeats_from_start_to_start() {
-        // Ten starts agree within 10 ppm, or within what each says of itself where the counter is coarse. No
-        // absolute frequency is asked for: any machine may run this.
+        // Ten starts agree within 10 ppm, or within twice the largest uncertainty where the counter is coarse. No absolute
+        // frequency is expected: any machine may run this.
         let starts: Vec<_> = (0..10).map(|_| Calibration::measure()).collect();
         let (low, high) = starts.iter().fold((f64::MAX, 0f64), |(l, h), c| (l.min(c.hz), h.max(c.hz)));
         let spread = (high / low - 1.0) * 1e6;

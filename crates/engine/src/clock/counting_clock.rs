@@ -16,7 +16,8 @@ impl Clock {
         Self { source: Source::Steps, ..Self::with_scale(self.scale()) }
     }
 
-    /// Whether it is one of these, by which nothing is timed: a loop that divides its iterations among brackets keeps them in one.
+    /// Whether it is the clock of `for_step_counting`, which times nothing. A loop that divides its iterations among
+    /// brackets then keeps them in one.
     #[doc(hidden)]
     pub fn counts_steps(&self) -> bool {
         self.source == Source::Steps
@@ -32,14 +33,16 @@ impl Clock {
         Self { source: Source::Sampled { counter: self.reads_counter() }, ..self }
     }
 
-    /// This clock for counting the instructions of an operation that is timed. A read of the counter always takes as
-    /// many. A read of the kernel's clock is repeated while a tick updates it, so this clock stands still instead.
+    /// This clock for counting the instructions of an operation that is timed. A read of the counter always executes the same
+    /// number of instructions. A read of the kernel's clock is repeated while a tick updates it, so a clock that stands still
+    /// replaces it.
     pub(crate) fn for_instruction_counting(&self) -> Self {
         let source = if self.reads_counter() { Source::Counter } else { Source::Still };
         Self { source, ..Self::with_scale(self.scale()) }
     }
 
-    /// Apart from [`Clock::start`], so that a bracket by the counter contains no more code than it needs.
+    /// [`Clock::start`] of all other sources. A function of its own, so that a bracket by the counter contains no more code
+    /// than it needs.
     #[cold]
     #[inline(never)]
     pub(super) fn start_apart(&self) -> u64 {

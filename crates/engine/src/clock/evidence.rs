@@ -50,7 +50,7 @@ pub struct Reading {
     pub process_us: u64,
     /// Bytes read from devices for all threads of this process and the children that it has waited for.
     pub device_read: Option<u64>,
-    /// Bytes written to devices likewise, or to pages that are yet to be written.
+    /// Bytes written to devices by the same processes, or to pages that are yet to be written.
     pub device_written: Option<u64>,
     /// The CPU that the reading was taken on.
     pub cpu: usize,
@@ -61,11 +61,11 @@ pub struct Reading {
 pub struct Delta {
     /// Earlier counters subtracted from later ones; `cpu` and `other_threads` are the later ones.
     pub counted: Reading,
-    /// CPU time that the other threads of this process have had at least, ns.
+    /// Lower bound of the CPU time that the other threads of this process had, ns.
     pub other_threads_ns: u64,
     /// Whether the thread is on another CPU than before.
     pub migrated: bool,
-    /// What the partners of the case did meanwhile, if it has any.
+    /// The partners' report for the same interval, if the case has partners.
     pub partners: Option<super::PartnerReport>,
 }
 
@@ -132,8 +132,8 @@ pub(super) fn read_text<'a>(file: &Option<File>, buffer: &'a mut [u8]) -> Option
 }
 
 impl Reading {
-    /// The name of a counter that is lower in the later reading. Claims are judged by these counters, so one that
-    /// went back proves nothing.
+    /// The name of a counter that is lower in the later reading. Claims are judged by these counters, and a counter that
+    /// decreased proves nothing.
     pub(crate) fn find_decreased_counter(&self, later: &Self) -> Option<&'static str> {
         let counters = [
             ("minor faults", self.minor_faults, later.minor_faults),
@@ -146,10 +146,9 @@ impl Reading {
 }
 
 impl Delta {
-    /// The difference of two readings. A counter that went back has no difference: `None` where it is optional,
-    /// else 0.
+    /// The difference of two readings. A counter that decreased has no difference: `None` where it is optional, else 0.
     pub fn between(before: &Reading, after: &Reading) -> Self {
-        // A counter that went back says nothing: steal does on some hosts.
+        // A counter that decreased says nothing; stolen time decreases on some hosts.
         let grown = |a: Option<u64>, b: Option<u64>| b?.checked_sub(a?);
         let counted = Reading {
             minor_faults: after.minor_faults.saturating_sub(before.minor_faults),
@@ -191,13 +190,13 @@ impl OtherCpus {
         Self { stat: File::open("/proc/stat").ok(), own, buffer: vec![0; 64 << 10], begun: None }
     }
 
-    /// Starts the interval that [`OtherCpus::mean_busy_cpus`] is asked about.
+    /// Starts the interval over which [`OtherCpus::mean_busy_cpus`] averages.
     pub fn begin_interval(&mut self) {
         self.begun = self.read_busy_ticks().map(|ticks| (Instant::now(), ticks));
     }
 
-    /// How many of these CPUs were busy since then, on average; `None` where the kernel does not tell. The kernel
-    /// counts in ticks of 10 ms, so that much less than a second gives a rough answer.
+    /// Mean number of these CPUs that were busy since [`OtherCpus::begin_interval`]; `None` where the kernel does not count it.
+    /// The kernel counts in ticks of 10 ms, so that much less than a second gives a rough number.
     pub fn mean_busy_cpus(&mut self) -> Option<f64> {
         let (then, before) = self.begun?;
         let ticks = self.read_busy_ticks()?.saturating_sub(before);
@@ -225,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_goes_back_is_no_panic() {
+    fn a_counter_that_decreases_has_no_difference_and_causes_no_panic() {
         let before = Reading { waited_ns: Some(10), stolen_ticks: Some(5), ..Default::default() };
         let after = Reading { waited_ns: Some(7), stolen_ticks: None, ..Default::default() };
         let delta = Delta::between(&before, &after);

@@ -1,7 +1,7 @@
-//! The fluid, a process of low priority that uses up what others leave of a CPU, as an instrument: it is
-//! calibrated alone, covers a run, and is calibrated again.
+//! Measures with the fluid, a process of low priority that uses the CPU time which other tasks leave. It is calibrated alone,
+//! covers a run, and is calibrated again.
 //!
-//! `syscost_statistic::displacement` computes displacement from its windows.
+//! `syscost_statistic::fluid_cost` computes displacement from its windows.
 
 use super::evidence::read_text;
 use super::{Clock, Ticks};
@@ -12,7 +12,7 @@ use crate::statistic::fluid_cost::{Calibration, Covered, Window};
 use std::fs::File;
 use std::time::Duration;
 
-/// What the kernel has charged to a process under test so far.
+/// CPU time and waits that the kernel has charged to a process under test so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Charge {
     /// CPU time by the process clock, ns.
@@ -26,7 +26,7 @@ pub struct Charge {
 /// Number and length of the windows of a calibration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CalibrationPlan {
-    /// How many windows; their median counts.
+    /// Number of windows; their median is used.
     pub windows: usize,
     /// Length of each.
     pub each: Duration,
@@ -44,14 +44,14 @@ pub struct FluidMeter {
     buffer: Vec<u8>,
 }
 
-/// Added to the wait for a window that ends by itself, for waking up.
+/// Added to the wait for a window that ends by itself: time to wake up.
 const MARGIN: Duration = Duration::from_micros(200);
 
 impl FluidMeter {
     /// Starts a fluid on this CPU, with a priority below that of the process `beside`; 0 is the calling process.
     ///
     /// # Errors
-    /// The kernel refuses it a process, the CPU or the priority.
+    /// The kernel refuses the process, the CPU or the priority.
     pub fn start(cpu: usize, clock: &Clock, interrupts_apart: bool, beside: u32) -> Result<Self> {
         let fluid = Fluid::start(cpu, clock.unfit_reason().is_none(), beside)?;
         let deferred = ksoftirqd_pid(cpu).and_then(|pid| File::open(format!("/proc/{pid}/schedstat")).ok());
@@ -66,7 +66,7 @@ impl FluidMeter {
         })
     }
 
-    /// Measures the fluid alone, by windows that end by themselves, without a task that wakes.
+    /// Measures the fluid alone, by windows that end by themselves, so that no other task wakes up to end them.
     ///
     /// # Errors
     /// The fluid has ended, gets no CPU, or was interrupted in every turn.
@@ -87,7 +87,7 @@ impl FluidMeter {
         })
     }
 
-    /// Covers a run by one window, and reads before and after it what was charged.
+    /// Covers a run by one window, and reads `charge` before and after it.
     ///
     /// # Errors
     /// An error of `charge` or `run`, or the fluid has ended or gets no CPU.
@@ -98,7 +98,7 @@ impl FluidMeter {
     ) -> Result<(T, Covered)> {
         let (before, deferred) = (charge()?, self.deferred_interrupt_ns());
         self.fluid.next_window(u64::MAX)?;
-        // We wait for the fluid's answers as well: those waits are not the run's.
+        // This process also waits for the fluid's answers; these waits do not belong to the run.
         let waits = charge()?.waits;
         let value = run()?;
         let waits = charge()?.waits - waits;
@@ -116,7 +116,7 @@ impl FluidMeter {
         Ok((value, covered))
     }
 
-    /// Begins a window, and returns the one before.
+    /// Begins a new window, and returns the one that it ends.
     ///
     /// # Errors
     /// The fluid has ended or gets no CPU.
@@ -198,10 +198,11 @@ mod tests {
             Ok::<_, crate::error::Error>((before, covered))
         });
         let (before, covered) = found.expect("pinned").expect("measured");
-        // Other tests that share the CPU: what they had is known to within their switches, by which the rest may fall below zero.
+        // Other tests share the CPU. The time that they had is known to within their context switches, so that the rest may
+        // fall below zero.
         let slack = 0.05 * before.own;
         assert!(before.wall >= 0.9 * before.own && before.interrupts > -slack, "{before:?}");
-        // Other tests may run at the same time: what the process was charged still lies in the window.
+        // Other tests may run at the same time, but the time that the process was charged lies inside the window.
         assert!(covered.charged > 1e6 && covered.window.elapsed > 0.9 * covered.charged, "{covered:?}");
         assert!(covered.window.own < covered.window.elapsed, "{covered:?}");
     }

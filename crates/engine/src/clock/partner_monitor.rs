@@ -1,5 +1,5 @@
-//! The partners of a case by the kernel's accounts: how often each gave up its CPU, where it ran, and for how
-//! long. Read before and after a sample, like the counters of the measuring thread.
+//! Reads the kernel's accounts of a case's partners: how often each gave up its CPU, where it ran, and for how long. They are
+//! read before and after a sample, like the counters of the measuring thread.
 
 use super::evidence::read_text;
 use crate::error::{Error, Result};
@@ -39,17 +39,17 @@ struct Counts {
     cpu: usize,
 }
 
-/// What the partners did during one sample.
+/// The partners' context switches, I/O calls, run times and waits during one sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PartnerReport {
-    /// How many partners answer. Those that only burn time are not counted here.
+    /// Number of partners that answer the measuring thread. Those that only burn CPU time are not counted.
     pub answering: usize,
     /// The smallest number of voluntary switches of an answering partner.
     pub fewest_voluntary: u64,
     /// The smallest number of all switches of an answering partner.
     pub fewest_switches: u64,
-    /// The smallest number of calls of read(2) and write(2), and their like, of an answering partner. `None` where the
-    /// kernel does not tell. A call that is about to return may not be counted yet.
+    /// The smallest number of calls of read(2) and write(2), and their like, of an answering partner. `None` where the kernel
+    /// does not count them. A call that is about to return may not be counted yet.
     pub fewest_transfers: Option<u64>,
     /// Whether any partner shares the measuring CPU.
     pub here: bool,
@@ -61,7 +61,7 @@ pub struct PartnerReport {
     pub waited_elsewhere_ns: Option<u64>,
     /// The CPU that a partner belongs on and the CPU where it ran last, if they differ.
     pub strayed: Option<(usize, usize)>,
-    /// The kernel's accounts of the partners cannot be read, so that the counts above say nothing.
+    /// Whether the kernel's accounts of the partners cannot be read; the counts above then mean nothing.
     pub hidden: bool,
 }
 
@@ -78,8 +78,8 @@ impl PartnerMonitor {
                 let path = format!("{directory}/{name}");
                 File::open(&path).map_err(|e| Error::file(path, "opening", e))
             };
-            // `schedstat` and `io` may be missing or forbidden: the other two suffice for most claims. A partner that only burns time makes
-            // none.
+            // `schedstat` and `io` may be missing or forbidden: the other two suffice for most claims. No claim is about a
+            // partner that only burns CPU time.
             let answers = task.role == Role::Answers && !hidden;
             let [status, stat] = ["status", "stat"].map(|name| answers.then(|| open(name)).transpose());
             let (status, stat, schedstat) =
@@ -91,12 +91,12 @@ impl PartnerMonitor {
         Ok(Self { here, partners, buffer: vec![0; 8 << 10], hidden })
     }
 
-    /// A sentence if nothing is known of what the partners do.
+    /// A sentence if the kernel's accounts of the partners cannot be read.
     pub fn hidden_sentence(&self) -> Option<String> {
         (self.hidden && !self.partners.is_empty()).then(|| HIDDEN.into())
     }
 
-    /// What the partners did since the last reading; `None` without partners.
+    /// Reads the partners' counters and returns the change since the last reading; `None` without partners.
     pub fn read(&mut self) -> Option<PartnerReport> {
         let mut sum = PartnerReport {
             fewest_voluntary: u64::MAX,
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partner_on_another_cpu_than_its_own_is_named() {
+    fn a_partner_that_ran_on_another_cpu_than_its_own_is_reported() {
         let (Some(first), Some(last)) =
             (cpu::allowed_cpus().into_iter().min(), cpu::allowed_cpus().into_iter().max())
         else {

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Minima of interleaved batches, ns: short enough to fit between two disturbances, and seen at the same
-/// frequency, since the fastest of each is kept.
+/// Shortest times of interleaved batches, ns. A batch is short enough to fit between two disturbances, and the fastest ones run
+/// at the same frequency.
 fn fastest<const N: usize>(clock: &Clock, work: [&dyn Fn(); N]) -> [f64; N] {
     let mut best = [f64::MAX; N];
     for _ in 0..400 {
@@ -14,8 +14,8 @@ fn fastest<const N: usize>(clock: &Clock, work: [&dyn Fn(); N]) -> [f64; N] {
     best
 }
 
-/// A claim about the clock is true if it holds on a machine at rest. Tests share the machine with other
-/// tests, so it is asked a few times.
+/// Panics unless a claim about the clock holds in one of six attempts. It need hold only on a machine at rest, and other tests
+/// run at the same time.
 fn holds(claim: impl Fn() -> Result<(), String>) {
     let mut last = Ok(());
     for _ in 0..6 {
@@ -61,7 +61,7 @@ fn a_multiplication_costs_three_additions() {
 }
 
 #[test]
-fn a_fallback_measures_the_same_work() {
+fn the_kernels_clock_and_the_counter_agree_on_the_same_work() {
     let (counter, raw) = (Clock::start_up(), Clock::fallback(Unfit::Declined));
     let turns = 30_720 * counter.work_multiplier();
     let work = || _ = arch::multiply_chain(turns);
@@ -86,7 +86,7 @@ fn the_clock_costs_little_more_than_its_two_reads() {
 }
 
 #[test]
-fn singles_add_up() {
+fn single_times_add_up_to_the_sum() {
     let clock = Clock::start_up();
     clock.keep_single_times();
     let sum = (0..10).map(|_| clock.time(|| arch::add_chain(100)).0).sum();

@@ -1,7 +1,7 @@
 //! The witness: a few iterations of an operation, traced from outside (ptrace(2)): instruction by instruction where there
 //! are few, and otherwise from one system call to the next.
 //!
-//! Two runs, of n and of 2n iterations, in forked children. Everything around the iterations is the same in both, so
+//! Two runs, of n and of 2n iterations, are traced in forked children. Everything around the iterations is the same in both, so
 //! that the difference is exactly what n iterations execute, even where the machine has no PMU.
 
 mod brackets;
@@ -18,10 +18,11 @@ pub use brackets::{MANY_BRACKETED, count_each_behind, count_in_brackets, find_on
 /// Iterations of the shorter run. A multiple of the block of the unrolled chains, so that no remainder is
 /// traced.
 const FEW: u64 = 64;
-/// Iterations of both runs of an operation that is long. They differ by ten, so that a tenth that was left out is one
-/// iteration at least.
+/// Iterations of the two runs of a long operation. They differ by ten, so that a tenth that was left out is at least one
+/// iteration.
 const FEW_LONG: [u64; 2] = [1, 11];
-/// Iterations of both runs of an operation of which every instruction must be counted, and of which [`FEW_LONG`] are too many.
+/// Iterations of the two runs of an operation whose every instruction must be counted, if [`FEW_LONG`] iterations take too many
+/// steps.
 const FEW_STEPPED: [u64; 2] = [1, 3];
 /// Most instructions of a run of [`FEW_LONG`] or [`FEW_STEPPED`]: half a second of single steps, and some seconds in a nested guest.
 const STEPS_OF_FEW: u64 = 120_000;
@@ -35,19 +36,20 @@ pub struct WitnessReport {
     pub iterations: u64,
     /// User-space instructions per iteration; `None` if there were too many to step through.
     pub instructions: Option<f64>,
-    /// User-space instructions of the shorter run for each of its iterations, with all around them: never fewer, unless
-    /// iterations were left out there; `None` likewise.
+    /// User-space instructions of the shorter run, with the code around its iterations, divided by their number. It is below
+    /// `instructions` only if the run left out iterations; `None` as for `instructions`.
     pub instructions_of_shorter: Option<f64>,
-    /// How often the given address was executed in `iterations`; `None` likewise, and if these are so few that one in ten may be
-    /// left out of both runs.
+    /// How often the given address was executed in `iterations`; `None` as for `instructions`, and if the iterations are so few
+    /// that both runs may have left out one in ten.
     pub visits: Option<u64>,
-    /// How often an iteration executes each instruction, by address; none where brackets were counted.
+    /// How often an iteration executes each instruction, by address; empty if brackets were counted.
     pub(crate) rates: BTreeMap<usize, f64>,
-    /// The address of an instruction that each iteration executes once; none where no brackets were counted.
+    /// The address of an instruction that each iteration executes once; `None` if there is none, or if no brackets were
+    /// counted.
     pub(crate) once: Option<usize>,
     /// The system calls entered in `iterations`.
     pub entries: Vec<Call>,
-    /// Readings of a clock in `iterations` that are not among them, because each enters the kernel here.
+    /// Readings of a clock in `iterations` that are left out of `entries`, because each enters the kernel here.
     pub clock_readings: u64,
 }
 
@@ -60,18 +62,18 @@ pub enum Watch {
     /// Every instruction, unless a run has more than this number: then as [`Watch::Calls`]. An instruction takes 4 to 15 µs, and
     /// 25 in a nested guest.
     Steps(u64),
-    /// As [`Watch::Steps`], and where that is too much, every instruction of ten iterations, or of two.
+    /// As [`Watch::Steps`]; if a run has too many instructions, every instruction of ten iterations, or of two.
     FewSteps(u64),
-    /// As [`Watch::FewSteps`], and where that is too much, nothing.
+    /// As [`Watch::FewSteps`], but nothing is watched if two iterations have too many instructions.
     StepsAlone(u64),
     /// The system calls.
     Calls,
-    /// The system calls of ten iterations: each is prepared at length.
+    /// The system calls of ten iterations, for an operation whose preparation takes long.
     CallsOfTen,
 }
 
 /// Traces `run`, which is given a number of iterations, in forked children, and counts how often the instruction at `address`
-/// is executed. Calls that do not count are left out.
+/// is executed. System calls for which `counts` returns false are left out.
 ///
 /// # Errors
 /// The kernel or a sandbox refuses `ptrace`, or `run` fails under it.
@@ -91,7 +93,7 @@ pub fn watch_runs(
     // One closure for all, so that all run the same code.
     let mut step = |n, most| ptrace::step_through(|| run(n), most);
     for ([less, more], most) in runs {
-        // The longer run has nearly twice as many, or three times.
+        // The limit is that of the longer run: the shorter one gets its part of it.
         let few = step(less, most * less / more)?;
         let many = if few.is_some() { step(more, most)? } else { None };
         if let (Some(mut few), Some(mut many)) = (few, many) {
@@ -110,7 +112,8 @@ pub fn watch_runs(
     trace_calls_only(&mut run, [FEW, 2 * FEW], counts)
 }
 
-/// By what two runs of these numbers of iterations differ, among it how often the instruction at `address` was executed.
+/// Reports the difference of two runs of these numbers of iterations, including how often the instruction at `address` was
+/// executed.
 fn compare_runs(
     few: &Sighting,
     many: &Sighting,
@@ -119,8 +122,8 @@ fn compare_runs(
 ) -> WitnessReport {
     let iterations = more - less;
     let visits = |seen: &Sighting| address.map_or(0, |address| seen.visits(address));
-    // A run that leaves out one iteration in ten, rounded up, leaves out as many of three as of one, and what is visited around
-    // the iterations hides that.
+    // An operation that leaves out one iteration in ten, rounded up, leaves out one of one and one of three, so that the
+    // difference is unchanged. Visits around the iterations hide it in each run.
     let shows_a_tenth = more.div_ceil(10) > less.div_ceil(10);
     WitnessReport {
         iterations,
@@ -179,18 +182,18 @@ mod tests {
     use crate::platform::time::{self, KernelClock};
     use syscost_platform::testing::print_skipped;
 
-    /// An address.
+    /// The address of the callee in made-up runs.
     const CALLEE: usize = 64;
 
     #[test]
-    fn a_chain_is_one_instruction_a_link_and_its_loop() {
+    fn a_chain_executes_one_instruction_per_link_and_its_loop() {
         let seen =
             watch_runs(|n| _ = arch::add_chain(n), None, Watch::Steps(30_000), &|_| true).expect("traced");
         assert_eq!(seen.instructions, Some(66.0 / 64.0));
     }
 
     #[test]
-    fn an_iteration_that_both_runs_leave_out_is_missed() {
+    fn an_iteration_left_out_of_both_runs_lowers_the_count_of_the_shorter_run() {
         let run = |done: u64| Sighting {
             executed: [(CALLEE, done)].into(),
             instructions: 40 + 5_000 * done,
@@ -204,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn visits_around_the_iterations_hide_none_that_is_left_out() {
+    fn a_left_out_tenth_is_seen_in_the_visits_of_long_runs_only() {
         let lie =
             |n: u64| Sighting { executed: [(CALLEE, 2 + n - n.div_ceil(10))].into(), ..Sighting::default() };
         let visits =
@@ -245,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_of_the_vdso_enters_nothing() {
+    fn a_vdso_clock_makes_no_system_call() {
         if time::enters_kernel(KernelClock::Precise) != Some(false) {
             print_skipped("reading this kernel's clock enters it");
             return;
@@ -268,7 +271,7 @@ mod tests {
         let counts = |call: &Call| call.number == libc::SYS_getppid;
         for how in [Watch::Steps(30_000), Watch::Calls] {
             let seen = watch_runs(run, None, how, &counts).expect("traced");
-            // On a busy machine it takes ten iterations.
+            // On a busy machine the witness traces only ten iterations.
             let n = seen.iterations;
             assert_eq!(numbers(&seen), vec![libc::SYS_getppid; n as usize], "{how:?}");
             assert_eq!(seen.clock_readings, n, "{how:?}");

@@ -1,9 +1,9 @@
-//! Bench targets whose operations borrow what lives on the stack of the functions that make them, so that no list of cases can
-//! hold them: those of `syscost-criterion`.
+//! Bench targets whose operations borrow from the stack of the functions that make them, so that no list of cases can hold
+//! them. `syscost-criterion` uses this module.
 //!
-//! The user's functions run once in every process, and *offer* their operations one after another. In the driver, that collects
-//! the names; [`InPlace::finish`] then starts the same program again to measure. There, an operation that is wanted is measured
-//! while its function is on the stack.
+//! The user's functions run once in every process, and *offer* their operations one after another. The driver collects their
+//! names; [`InPlace::finish`] then starts the same program again to measure. The measuring process measures each wanted
+//! operation while its function is on the stack.
 
 use super::measuring::{Assigned, GroupProcess};
 use super::{driver_settings, failed_exit};
@@ -16,19 +16,20 @@ use crate::pair::{is_side_process, side::Side};
 use serde::{Deserialize, Serialize};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// One operation, as it is known before it is called.
+/// One operation, as far as it is known before its first call.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Offer {
     /// Its id without the group.
     pub name: String,
-    /// What an iteration processes, from which rates are computed.
+    /// The amount that an iteration processes, from which rates are computed.
     pub work: Vec<Work>,
 }
 
-/// The operations of this process, in the order in which they were offered. [`Group::cases`] is a function without arguments.
+/// The operations of this process, in the order in which they were offered. A static, because [`Group::cases`] is a function
+/// without arguments.
 static OFFERS: Mutex<Vec<Offer>> = Mutex::new(Vec::new());
 
-/// One pass over the functions of a bench target, whatever this process is for.
+/// One pass over the functions of a bench target, in a driver, a measuring process or a side.
 pub struct InPlace {
     group: Group,
     role: Role,
@@ -36,7 +37,7 @@ pub struct InPlace {
 
 enum Role {
     Driver(Box<(Arguments, Options)>),
-    /// With whether it goes on: a signal or an error ends it.
+    /// The second field says whether measuring continues: a signal or an error ends it.
     Measuring(Box<(GroupProcess, Assigned)>, Result<bool>),
     Side(Side),
 }
@@ -45,7 +46,7 @@ impl InPlace {
     /// Begins the pass of this bench target.
     ///
     /// # Errors
-    /// How the process ends at once: it has another task, which is done, or cannot do its own, which was reported.
+    /// The exit code, if the process must end at once: it had another task, which is done, or it failed, which was reported.
     pub fn start(name: &'static str) -> std::result::Result<Self, Exit> {
         let group = Group::new(name, "", || lock_offers().iter().map(Offer::to_case).collect());
         let role = Role::start(&group).unwrap_or_else(|error| Err(failed_exit(&error)))?;
@@ -75,16 +76,16 @@ impl InPlace {
         }
     }
 
-    /// Ends the pass: every operation was offered. In the driver this measures, and prints `notes` at the end. `ends_here`: no
-    /// function of the bench is left on the stack. Then the driver begins anew, since a port or a lock that the bench keeps would be
-    /// refused to the measuring process, which runs the same functions.
+    /// Ends the pass: every operation was offered. In the driver this measures, and prints `notes` at the end. `ends_here`
+    /// means that no function of the bench is left on the stack. The driver then executes its program anew (execve), which
+    /// releases ports and locks of the bench: the measuring process runs the same functions and needs them.
     pub fn finish(mut self, notes: &[String], ends_here: bool) -> Exit {
         match &self.role {
             Role::Driver(settings) => {
                 let (arguments, options) = &**settings;
                 if ends_here && arguments.mode != Mode::List {
                     let offers = std::mem::take(&mut *lock_offers());
-                    // If it is refused, this process measures as it is.
+                    // If the kernel refuses this, the process continues as it is.
                     let _ = driver::begin_anew(&(&offers, notes));
                     *lock_offers() = offers;
                 }
@@ -144,7 +145,7 @@ impl Role {
 }
 
 impl Offer {
-    /// Its case without claims. It is measured where it lives, and cannot be set up.
+    /// Returns its case, without claims. The operation can only be measured where it lives, so the set-up of the case fails.
     pub fn to_case(&self) -> Case {
         let elsewhere = set_up(|_| -> Result<fn(u64, &Clock) -> Result<Ticks>> {
             Err(Error::Missing("the operation lives on the stack of the function that offers it".into()))
@@ -161,8 +162,8 @@ fn lock_offers() -> MutexGuard<'static, Vec<Offer>> {
     OFFERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Measures what was offered, as Criterion's command line asks. Its filter may leave out the name of the bench target, and need
-/// not match anything: `cargo bench` hands it to every target.
+/// Measures the offered operations, as Criterion's command line requests. Its filter may leave out the name of the bench
+/// target, and need not match anything: `cargo bench` hands it to every target.
 fn drive(group: Group, arguments: &Arguments, options: &Options, notes: &[String]) -> Result<Exit> {
     let mut arguments = arguments.clone();
     if arguments.filter.is_some() {

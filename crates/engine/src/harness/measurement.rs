@@ -127,7 +127,7 @@ impl Measurement for EventCount {
     }
 }
 
-/// What the harness needs beyond Criterion's trait: a count that the trial took, as a value.
+/// The harness's requirement beyond Criterion's trait: a value can be made from a count that the trial took.
 pub(super) trait Counted: Measurement<Value: From<u64>> + 'static {}
 
 impl<M: Measurement<Value: From<u64>> + 'static> Counted for M {}
@@ -135,7 +135,7 @@ impl<M: Measurement<Value: From<u64>> + 'static> Counted for M {}
 /// Shows values in their unit, and times in ticks too. Throughput is a rate, so its interval is in ascending order.
 struct Shown {
     unit: &'static str,
-    /// Of times.
+    /// Ticks per nanosecond, if the values are times.
     ticks_per_ns: Option<f64>,
 }
 

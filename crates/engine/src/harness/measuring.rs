@@ -46,7 +46,7 @@ pub(super) fn run_process(groups: &[Group]) -> Result<Exit> {
     assigned.conclude(ended)
 }
 
-/// What the driver has assigned to this process, and the line to it.
+/// The assignment of this process, and the connection to the driver.
 pub(super) struct Assigned {
     assignment: Assignment,
     arguments: Arguments,
@@ -55,7 +55,7 @@ pub(super) struct Assigned {
 }
 
 impl Assigned {
-    /// Receives the assignment of this process. A panic is recorded from here on.
+    /// Receives the assignment of this process. From then on a panic is recorded and not printed.
     ///
     /// # Errors
     /// No driver has started it, or the driver cannot be reached.
@@ -63,7 +63,7 @@ impl Assigned {
         inheritance::allow_owner_access();
         signal::watch_signals()?;
         let began = Instant::now();
-        // Where it is refused, a driver that was killed is noticed at the next message.
+        // If the kernel refuses this, a killed driver is noticed at the next message.
         let _ = process::die_with_parent();
         let assignment = Assignment::read_inherited()?;
         let arguments = Arguments::from_process()?;
@@ -72,10 +72,10 @@ impl Assigned {
         Ok(Self { assignment, arguments, sender, began })
     }
 
-    /// Tells the driver why the process ended early, if it did.
+    /// Sends the driver the reason if the process ended early.
     ///
     /// # Errors
-    /// The driver has gone.
+    /// The driver has ended.
     pub(super) fn conclude(&mut self, ended: std::thread::Result<Result<()>>) -> Result<Exit> {
         let reason = match ended {
             Ok(Ok(())) => return Ok(Exit::Success),
@@ -88,7 +88,7 @@ impl Assigned {
         Ok(Exit::Disproved)
     }
 
-    /// Whether a case may begin now, and if so, whether an earlier process has proved it.
+    /// Whether an earlier process has proved the case of this id; `None` if the case may not begin now.
     pub(super) fn may_begin(&self, id: &str) -> Option<bool> {
         let has_time = self.assignment.has_time_after(self.began.elapsed());
         self.assignment.find_wanted(id).filter(|_| has_time).map(|wanted| wanted.proven)
@@ -110,12 +110,12 @@ fn measure_group(groups: &[Group], assigned: &mut Assigned) -> Result<()> {
 }
 
 impl GroupProcess {
-    /// Prepares this process to measure cases of this group; `None` if its task is another one, which is done then.
+    /// Prepares this process to measure cases of this group; `None` if it had another task, which is then complete.
     ///
     /// # Errors
-    /// The process cannot measure, or the driver has gone.
+    /// The process cannot measure, or the driver has ended.
     pub(super) fn open(group: &Group, assigned: &mut Assigned) -> Result<Option<Self>> {
-        let uneasy = inheritance::prepare_measuring_process();
+        let preparation_notes = inheritance::prepare_measuring_process();
         let Assigned { assignment, arguments, sender, .. } = assigned;
         let assignment = &*assignment;
         let Assignment { clock, scale, unit, events, task, .. } = assignment;
@@ -125,25 +125,25 @@ impl GroupProcess {
         let events = parse_events(events)?;
         let copies = assignment.copy.as_ref();
         let copies = copies.map(|copy| OtherCopies::inherit(copy.table, copy.own, &copy.cpus)).transpose()?;
-        // Before pinning, since the clock compares the counters of all CPUs.
+        // Made before pinning, since the clock compares the counters of all CPUs.
         let clock = Rc::new(clock.map_or_else(Clock::start_up, Clock::with_scale));
         let allowed = cpu::allowed_cpus();
         let (claimed, mut notes) = claim_cpu_and_memory();
-        notes.extend(uneasy);
+        notes.extend(preparation_notes);
         let pinned = claimed.as_ref().map(|claimed| claimed.cpu);
         sender.send(&Message::Ready(prepare_group_run(group, &clock, pinned, notes, assignment)))?;
         let scratch = scratch::make_directory()?;
         let cpus = Cpus::from_allowed(pinned, allowed);
         let place = Place { scratch: scratch.path().to_path_buf(), scale: *scale, cpus };
-        let accounting_told = assignment.unit == DISPLACED;
+        let accounting_noted = assignment.unit == DISPLACED;
         let group = *group;
-        Ok(Some(Self { group, clock, events, claimed, place, copies, _scratch: scratch, accounting_told }))
+        Ok(Some(Self { group, clock, events, claimed, place, copies, _scratch: scratch, accounting_noted }))
     }
 
     /// Sends the last message: every case has been measured.
     ///
     /// # Errors
-    /// The driver has gone.
+    /// The driver has ended.
     pub(super) fn close(&self, assigned: &mut Assigned) -> Result<()> {
         send_verified_clock(&self.clock, &mut assigned.sender)
     }
@@ -158,7 +158,7 @@ pub(super) struct GroupProcess {
     place: Place,
     copies: Option<OtherCopies>,
     _scratch: scratch::Scratch,
-    accounting_told: bool,
+    accounting_noted: bool,
 }
 
 /// The settings of the case that is measured.
@@ -170,8 +170,8 @@ struct Process<'a> {
     events: &'a [Event],
 }
 
-/// Completes how often a displaced case is repeated by what the user asked for. Operations that the case fixes stay: its id says
-/// them.
+/// Sets how often a displaced case is repeated, by the user's options. A number of operations that the case sets is kept,
+/// because the id of the case states it.
 fn complete_repetition(mut case: Case, assignment: &Assignment) -> Case {
     if assignment.unit == DISPLACED {
         case.displaced.get_or_insert_default();
@@ -184,11 +184,12 @@ fn complete_repetition(mut case: Case, assignment: &Assignment) -> Case {
 }
 
 impl GroupProcess {
-    /// Measures the case of this id, which `describe` makes; false if a signal ends the run. A case that is lent runs on any CPU
-    /// until it is described, and while it is measured if its tasks run elsewhere.
+    /// Measures the case of this id, which `describe` makes. Returns false if a signal or the loss of another copy ends the
+    /// run. A lent operation may run on any CPU until it is described, and also while it is measured if its tasks run
+    /// elsewhere.
     ///
     /// # Errors
-    /// The driver has gone, or the unit cannot be measured.
+    /// The driver has ended, or the unit cannot be measured.
     pub(super) fn measure(
         &mut self,
         id: String,
@@ -207,7 +208,7 @@ impl GroupProcess {
         let (title, end) = match described {
             Ok(Ok(case)) => {
                 let case = complete_repetition(case, &assigned.assignment);
-                self.tell_accounting(&case, &mut assigned.sender)?;
+                self.send_accounting_notes(&case, &mut assigned.sender)?;
                 let end = self.measure_described(&case, lent, proven, assigned)?;
                 (case.title, end)
             }
@@ -223,8 +224,8 @@ impl GroupProcess {
         Ok(true)
     }
 
-    fn tell_accounting(&mut self, case: &Case, sender: &mut Sender) -> Result<()> {
-        if case.displaced.is_some() && !std::mem::replace(&mut self.accounting_told, true) {
+    fn send_accounting_notes(&mut self, case: &Case, sender: &mut Sender) -> Result<()> {
+        if case.displaced.is_some() && !std::mem::replace(&mut self.accounting_noted, true) {
             for note in Accounting::read(&KernelFiles::live()).setting_sentences() {
                 sender.send(&Message::Note(note))?;
             }
@@ -247,7 +248,7 @@ impl GroupProcess {
         let bench = Bench { place: &self.place, clock: &self.clock, pinned, lent, other_copies };
         let process = Process { group: &self.group, bench, arguments, assignment, events: &self.events };
         let unit = &assignment.unit;
-        // An exact count has no samples for Criterion.
+        // An exact count of instructions takes no samples from Criterion.
         Ok(if is_time_unit(unit) || is_instruction_unit(unit) {
             process.measure_case(case, proven, CycleTime::with_clock(Rc::clone(&self.clock)))
         } else {
@@ -255,16 +256,16 @@ impl GroupProcess {
         })
     }
 
-    /// Lets this thread run on every CPU that the process was given, so that threads which it starts do.
+    /// Lets this thread run on every CPU that the process was given, so that threads which it starts may do so too.
     pub(super) fn unpin(&self) {
-        // Where it is refused, the thread stays on its CPU, which [`Process::return_to_cpu`] would give it.
+        // If the kernel refuses this, the thread stays on its CPU, to which [`Process::return_to_cpu`] would return it anyway.
         let _ = cpu::allow_cpus(cpu::initial_cpus());
     }
 }
 
 impl Process<'_> {
-    /// Where Criterion writes its files of one execution: they are thrown away, because one execution is not the run. Its
-    /// own modes write, and read, where the user looks for it.
+    /// The directory for Criterion's files of one execution, which are discarded, because one execution is not the run. In
+    /// Criterion's own modes, the directory in which the user expects its files.
     fn criterion_output_home(&self) -> PathBuf {
         match self.arguments.mode {
             Mode::Foreign => criterion_home(),
@@ -276,13 +277,13 @@ impl Process<'_> {
     fn measure_case<M: Counted>(&self, case: &Case, proven: bool, measurement: M) -> ExecutionEnd {
         let sampling = Sampling::for_scale(self.bench.place.scale);
         let sampling = if self.bench.other_copies.is_some() { sampling.for_copies() } else { sampling };
-        // The driver has set it to the directory of this unit.
+        // In Criterion's own modes the driver has set the directory to that of this unit.
         let mut criterion = configured_criterion(&sampling, measurement, &self.criterion_output_home());
         let attempt = || {
             self.return_to_cpu()?;
             self.try_case(case, proven, &mut criterion, &sampling)
         };
-        // Copies would take each other for other tasks.
+        // Not read beside copies, which would count each other as other tasks.
         let before = self.bench.other_copies.is_none().then(group_note::Before::read).flatten();
         let ended = trial::under_one_clock_source(|| {
             catch_unwind(AssertUnwindSafe(attempt))
@@ -298,7 +299,7 @@ impl Process<'_> {
     /// Pins this thread again if it lost its CPU in an earlier case.
     ///
     /// # Errors
-    /// [`CaseEnd::Disturbed`]: the CPU is not back yet.
+    /// [`CaseEnd::Disturbed`]: the thread cannot be pinned to the CPU yet.
     fn return_to_cpu(&self) -> std::result::Result<(), CaseEnd> {
         match self.bench.pinned.filter(|&cpu| !cpu::is_pinned_to(cpu)) {
             Some(cpu) => Ok(cpu::pin_thread(cpu)?),
@@ -361,7 +362,7 @@ impl Process<'_> {
         }
         let asked = (self.arguments.samples, self.arguments.measurement_seconds);
         let sized = |ns| Ok::<_, CaseEnd>(trial.size_batch(ns, SAMPLE_STRETCH)?.iterations);
-        // A test keeps no number.
+        // A test keeps no number, so its samples need not be whole laps.
         let lap = if self.arguments.mode == Mode::Test { 1 } else { case.lap_at(self.bench.place.scale) };
         let sizes = sampling.size_samples(asked, lap, sized)?;
         let (samples, iterations) =

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// Silence after which a driver counts as lost: far longer than the other side may take to prove its case.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
-/// Serves the driver's requests until it closes the input. An error is not printed: the driver has gone.
+/// Serves the driver's requests until it closes the input. An error is not printed, because it means that the driver has ended.
 pub fn run_side_process(groups: &[Group]) -> Exit {
     let Ok(mut side) = Side::start() else { return Exit::failed_if(true) };
     for group in groups {
@@ -31,7 +31,8 @@ pub fn run_side_process(groups: &[Group]) -> Exit {
     side.end()
 }
 
-/// The connection to the driver. It replaces the standard streams, which an operation may read or write.
+/// The connection to the driver, by the streams that were standard input and output. An operation may use the standard streams,
+/// so these are taken away.
 struct Driver {
     requests: File,
     lines: Lines,
@@ -62,7 +63,7 @@ impl Driver {
 }
 
 fn send_end(ended: std::result::Result<(), CaseEnd>, driver: &mut Driver) -> Result<()> {
-    // Drivers of this version know three kinds.
+    // Drivers of this protocol version know three kinds: skipped, failed and disturbed.
     let end = match ended {
         Ok(()) | Err(CaseEnd::Interrupted) => return Ok(()),
         Err(CaseEnd::CutShort(sentence)) => CaseEnd::Failed(sentence),
@@ -101,17 +102,17 @@ impl Side {
     /// Receives the first request.
     ///
     /// # Errors
-    /// The driver has gone.
+    /// The driver has ended.
     pub(crate) fn start() -> Result<Self> {
         let mut driver = Driver::new()?;
-        // If it is refused, a killed driver still closes the input, which ends this process after the current turn.
+        // If the kernel refuses this, a killed driver still closes the input, which ends this process after the current turn.
         let _ = process::die_with_parent();
         driver.send_response(&Response::Hello { version: VERSION, build: Fingerprint::build_sentence() })?;
         let request = driver.read_request()?;
         Ok(Self { driver, request, ids: Vec::new(), ended: None })
     }
 
-    /// Runs the operation by turns if it is the one that was asked for.
+    /// Runs the operation by turns if the driver has requested it; otherwise keeps only its id.
     pub(crate) fn offer(
         &mut self,
         group: &Group,
@@ -133,12 +134,12 @@ impl Side {
         self.ended = Some(send_end(ended, &mut self.driver));
     }
 
-    /// The case to run by turns, if that was asked for.
+    /// The settings of the case to run by turns, if the driver has requested one.
     fn prepare(&self) -> Option<&Prepare> {
         if let Some(Request::Prepare(prepare)) = &self.request { Some(prepare) } else { None }
     }
 
-    /// Every operation was offered.
+    /// Ends the side after every operation was offered: sends the last response, and returns how the process exits.
     pub(crate) fn end(&mut self) -> Exit {
         let sent = match (&self.request, self.ended.take()) {
             (_, Some(ended)) => ended,
@@ -164,7 +165,7 @@ fn run_case_by_turns(
 ) -> std::result::Result<(), CaseEnd> {
     let clock = Clock::with_scale(prepare.clock);
     let clock = if prepare.sampled { clock.for_stack_sampling() } else { clock };
-    // Before it is pinned: threads that a lent operation starts run anywhere.
+    // Called before this process is pinned, so that threads which a lent operation starts may run on any CPU.
     let case = describe(&clock)?;
     let case = if prepare.spin > 0.0 && lent.is_none() { slow_case(case, prepare.spin) } else { case };
     let allowed = cpu::allowed_cpus();
@@ -189,13 +190,13 @@ fn run_case_by_turns(
         let ready = Response::Ready(Ready { version, cpu, notes, evidence, counts, ..Ready::default() });
         return Ok(driver.send_response(&ready)?);
     }
-    // Before the set-up, which may make children.
+    // Opened before the set-up, so that children which it makes are sampled too.
     let sampler = prepare.sampled.then(|| TurnSampler::open(bench.pinned, clock.core_hz())).transpose()?;
     let mut trial = prepare_trial(&case, bench, prepare.prove)?;
     if prepare.prove {
         trial.count_allocations()?;
     }
-    // The first pair decides how long the turns of all are.
+    // The batch that is sized in the first pair sets the length of the turns of all pairs.
     let batch = if prepare.prove { Some(trial.size_batch(prepare.batch_ns, BATCHES)?) } else { None };
     let evidence = trial.evidence().to_vec();
     notes.extend(trial.unchecked_claims().iter().map(|sentence| format!("not asked: {sentence}")));
@@ -212,7 +213,7 @@ fn run_case_by_turns(
     serve_turns(&mut trial, driver)
 }
 
-/// Sets the case up and, on the side that is asked to, proves it.
+/// Sets the case up and, if `prove` is true, proves it.
 fn prepare_trial<'a>(
     case: &'a Case,
     bench: Bench<'a>,

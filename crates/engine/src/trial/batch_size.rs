@@ -5,22 +5,22 @@ use crate::case::Subject;
 use crate::clock::Clock;
 use crate::error::Result;
 
-/// Batches run for each size, of which the quickest counts. Another task may take the CPU for milliseconds during
-/// one of them, and a single iteration would pass for a whole batch. While a build ran, that happened in 125 of 1
-/// 700 executions sized by one batch, and in 2 sized by the quicker of two.
+/// Batches run for each size, of which the quickest counts. Another task may take the CPU for milliseconds during one of them,
+/// and a single iteration would pass for a whole batch. While a build ran, that happened in 125 of 1700 executions sized by one
+/// batch, and in 2 sized by the quicker of two.
 const QUICKEST_OF: usize = 2;
 /// Largest ratio of a sample's wall time to its timed part in a run.
 pub const SAMPLE_STRETCH: f64 = 2.0;
-/// Steps of a coarse clock in a batch, of which one is 0.4 % then.
-const STEPS: f64 = 250.0;
-/// Iterations that take longer than a batch for any operation.
-const MOST: u64 = 1 << 27;
-/// A batch that falls short by this factor is followed by one of [`STRIDE`] times the iterations, and otherwise of twice.
+/// Least length of a batch in steps of the clock: one step is then 0.4 % of it.
+const LEAST_STEPS: f64 = 250.0;
+/// Most iterations that are tried; they take longer than a batch with any operation.
+const MOST_ITERATIONS: u64 = 1 << 27;
+/// If a batch falls short by more than this factor, the next one has [`STRIDE`] times as many iterations, otherwise twice.
 const FAR: f64 = 16.0;
 /// See [`FAR`].
 const STRIDE: u64 = 8;
 
-/// When a batch is long enough: one of both times suffices.
+/// When a batch is long enough: either of the two times suffices.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Enough {
     /// Inside the brackets of the clock, ns.
@@ -41,7 +41,8 @@ pub struct BatchSize {
 }
 
 impl BatchSize {
-    /// The first number of iterations, each time more, that takes long enough, or the largest. The operation is warm then.
+    /// Tries more and more iterations, and returns the first batch that takes long enough, or the largest. The operation is
+    /// warm afterwards.
     ///
     /// # Errors
     /// The subject fails.
@@ -49,7 +50,7 @@ impl BatchSize {
         let mut iterations = 1;
         loop {
             let size = Self::quickest_batch(subject, clock, enough, iterations)?;
-            if size.is_long_enough(enough) || iterations >= MOST {
+            if size.is_long_enough(enough) || iterations >= MOST_ITERATIONS {
                 return Ok(size);
             }
             let is_far = enough.exceeds_both(size.timed_ns * FAR, size.wall_ns * FAR);
@@ -57,7 +58,7 @@ impl BatchSize {
         }
     }
 
-    /// One batch, and further ones as long as all of them take long enough.
+    /// The shortest times of up to [`QUICKEST_OF`] batches; the first batch that is not long enough ends the search.
     fn quickest_batch(
         subject: &mut dyn Subject,
         clock: &Clock,
@@ -83,7 +84,8 @@ impl BatchSize {
         !enough.exceeds_both(self.timed_ns, self.wall_ns)
     }
 
-    /// As many iterations as fill the timed part, if the whole stays within the other time; at least one.
+    /// Scales the iterations to fill the timed part of `full`, or its wall time if that is reached earlier; at least one
+    /// iteration.
     fn scale_to_fill(self, full: Enough) -> Self {
         let times = (full.timed_ns / self.timed_ns.max(1.0)).min(full.wall_ns / self.wall_ns.max(1.0));
         let iterations = (self.iterations as f64 * times).round().max(1.0);
@@ -106,12 +108,12 @@ impl Trial<'_> {
     /// # Errors
     /// The subject fails or takes no time.
     pub fn size_batch(&mut self, timed_ns: f64, stretch: f64) -> std::result::Result<BatchSize, CaseEnd> {
-        let timed_ns = timed_ns.max(STEPS * self.clock.step_ns());
+        let timed_ns = timed_ns.max(LEAST_STEPS * self.clock.step_ns());
         let wall_ns = stretch * timed_ns;
         let half = Enough { timed_ns: timed_ns / 2.0, wall_ns };
         let found = BatchSize::find(&mut *self.subject, self.clock, half)?;
-        if found.timed_ns == 0.0 && found.iterations >= MOST {
-            let sentence = format!("{MOST} iterations took no time at all: nothing was done");
+        if found.timed_ns == 0.0 && found.iterations >= MOST_ITERATIONS {
+            let sentence = format!("{MOST_ITERATIONS} iterations took no time at all: nothing was done");
             return Err(CaseEnd::Failed(sentence));
         }
         Ok(found.scale_to_fill(Enough { timed_ns, wall_ns }))
@@ -125,18 +127,18 @@ mod tests {
 
     const ENOUGH: Enough = Enough { timed_ns: 1e6, wall_ns: 4e6 };
 
-    /// Tells a time by the number of batches so far and the iterations.
-    struct Told<F>(usize, F);
+    /// A subject whose time is a function of the number of batches so far and the iterations.
+    struct FakeTime<F>(usize, F);
 
-    impl<F: FnMut(usize, u64) -> f64> Subject for Told<F> {
+    impl<F: FnMut(usize, u64) -> f64> Subject for FakeTime<F> {
         fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
             self.0 += 1;
             Ok(Ticks(((self.1)(self.0, iterations) * clock.hz() / 1e9).round() as u64))
         }
     }
 
-    fn found(told_ns: impl FnMut(usize, u64) -> f64) -> BatchSize {
-        BatchSize::find(&mut Told(0, told_ns), &Clock::start_up(), ENOUGH).expect("no failure")
+    fn found(time_ns: impl FnMut(usize, u64) -> f64) -> BatchSize {
+        BatchSize::find(&mut FakeTime(0, time_ns), &Clock::start_up(), ENOUGH).expect("no failure")
     }
 
     #[test]
@@ -156,9 +158,9 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_no_time_ends_at_the_largest_batch() {
+    fn an_operation_that_takes_no_time_ends_at_the_largest_batch() {
         let size = found(|_, _| 0.0);
-        assert!(size.iterations >= MOST || size.wall_ns >= ENOUGH.wall_ns, "{size:?}");
+        assert!(size.iterations >= MOST_ITERATIONS || size.wall_ns >= ENOUGH.wall_ns, "{size:?}");
     }
 
     #[test]

@@ -10,8 +10,8 @@ use crate::platform::time::clock_source;
 use nix::errno::Errno;
 use serde::{Deserialize, Serialize};
 
-/// Why a case ended without a number, in one process: of a run, or on a side of a pair. It is sent to the driver as a kind and
-/// a sentence, `{"how": "failed", "sentence": "…"}`, which are names on the wire of sides that may be older builds.
+/// Why a case ended without a number, in one process of a run or on a side of a pair. It is sent to the driver as a kind and a
+/// sentence, `{"how": "failed", "sentence": "…"}`. These names must not change, because a side may be an older build.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "how", content = "sentence", rename_all = "kebab-case")]
 pub enum CaseEnd {
@@ -50,8 +50,8 @@ impl CaseEnd {
         }
     }
 
-    /// The same end, but disturbed and not failed if this process is traced: a tracer such as proot answers system calls in the
-    /// kernel's place, and stops the process at each.
+    /// The same end, but disturbed instead of failed or contradicted if this process is traced: a tracer such as proot answers
+    /// system calls in the kernel's place, and stops the process at each.
     pub fn excuse_traced(self) -> Self {
         let status = KernelFiles::live().read_text("proc/self/status").unwrap_or_default();
         self.excuse_by(proc::tracer(&status))
@@ -86,7 +86,7 @@ impl CaseEnd {
     }
 }
 
-/// Attempts at a case that is disturbed.
+/// Most attempts at a case that is disturbed or contradicted.
 const ATTEMPTS: u32 = 4;
 
 /// Repeats an attempt while it ends as [`CaseEnd::Disturbed`] or [`CaseEnd::Contradicted`], up to four times, and returns the
@@ -105,8 +105,8 @@ pub fn repeat_while_disturbed<T>(mut attempt: impl FnMut() -> Result<T, CaseEnd>
     outcome.map_err(CaseEnd::excuse_traced)
 }
 
-/// Makes one attempt, which is disturbed if the kernel replaced its clock source meanwhile: then readings of its clocks may enter
-/// the kernel that did not, or no longer, and half of the samples have another cost.
+/// Makes one attempt, which is disturbed if the kernel replaced its clock source meanwhile: readings of its clocks may then
+/// begin or cease to enter the kernel, and half of the samples have another cost.
 ///
 /// # Errors
 /// The end of the attempt, or [`CaseEnd::Disturbed`].
@@ -134,10 +134,10 @@ fn disturbed_if_replaced<T>(
     }
 }
 
-// A second look before a case is condemned: whether a sandbox refuses a system call that the case makes and does not check.
+// A further check before a case fails: whether a sandbox refuses a system call whose result the case does not check.
 
-/// Calls that are looked at, at most: of the set-up and of one iteration.
-const MOST: usize = 200_000;
+/// Most system calls that are examined, of the set-up and of one iteration.
+const MOST_CALLS: usize = 200_000;
 
 /// Whether a filter of system calls is in force on this process (proc_pid_status(5)).
 fn is_seccomp_filtered() -> bool {
@@ -155,7 +155,7 @@ pub fn refused_call_sentence(case: &Case, place: &Place, clock: &Clock) -> Optio
             let _ = subject.run(1, clock);
         }
     };
-    let seen = ptrace::list_syscalls(body, MOST, |_| true).ok()?;
+    let seen = ptrace::list_syscalls(body, MOST_CALLS, |_| true).ok()?;
     first_refused_call(&seen.entries).map(|(call, errno)| {
         format!(
             "the sandbox refuses a system call that the case makes (number {}: {}): allow it in its filter of system calls",
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_measured_by_two_clock_sources_is_disturbed() {
+    fn an_attempt_under_two_clock_sources_is_disturbed() {
         let ended = |before: &str, ended: Result<u8, CaseEnd>, after: &str| {
             let source = |name: &str| (!name.is_empty()).then(|| name.to_owned());
             disturbed_if_replaced(source(before), ended, source(after))
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn two_accounts_that_contradict_each_other_once_condemn_nobody() {
+    fn a_contradiction_error_contradicts_the_case_and_does_not_fail_it() {
         let end = |error: Error| CaseEnd::from(error);
         assert_eq!(end(Error::Contradicted("3 of 4".into())), CaseEnd::Contradicted("3 of 4".into()));
         assert_eq!(end(Error::Disproved("3 of 4".into())), CaseEnd::Failed("3 of 4".into()));
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_disturbance_is_repeated_and_not_for_ever() {
+    fn only_disturbed_or_contradicted_attempts_are_repeated_up_to_four_times() {
         let ends = |end: CaseEnd| {
             let mut attempts = 0;
             let ended = repeat_while_disturbed(|| {
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_a_filter_answers_is_a_refused_call() {
+    fn a_call_that_returns_eperm_is_refused_and_one_that_returns_ebadf_is_not() {
         let call = |number, answer| Call { number, argument: 0, answer };
         let bad = -i64::from(libc::EBADF);
         assert_eq!(first_refused_call(&[call(1, 5), call(2, bad)]), None);

@@ -12,8 +12,8 @@ use crate::statistic;
 /// Fewest single times for which the share of equal ones is judged.
 const FEWEST_SINGLES: usize = 16;
 /// Single times of at least this many clock steps are not repeated exactly by any machine.
-const STEPS: f64 = 500.0;
-/// Fewest single times in all for which it is judged whether they are constant within each sample.
+const UNREPEATED_STEPS: f64 = 500.0;
+/// Fewest single times, over all samples, for the judgement whether they are constant within each sample.
 const FEWEST_EQUAL: usize = 64;
 /// Fewest single times of one sample for that judgement.
 const FEWEST_OF_SAMPLE: usize = 4;
@@ -21,10 +21,10 @@ const FEWEST_OF_SAMPLE: usize = 4;
 /// time takes at least two values.
 const FEW_STEPS: f64 = 20.0;
 /// Share of single times equal to the one before from which on the times cannot have been measured.
-const ALIKE: f64 = 0.5;
+const EQUAL_SHARE: f64 = 0.5;
 
-/// Whether in each sample all single times are equal, by their number in each. A sample without a number has filled the memory for
-/// them: what is left are its first ones, and later samples have none.
+/// Whether within each sample all single times are equal. `numbers` are the samples' numbers of single times. A sample without
+/// a number has filled the memory for them: the remaining times are its first ones, and later samples have none.
 fn is_constant_in_each(singles: &[f64], numbers: impl IntoIterator<Item = Option<usize>>) -> bool {
     let mut rest = singles;
     numbers.into_iter().all(|number| {
@@ -52,7 +52,7 @@ impl Trial<'_> {
             .verify_frequency()
             .map_err(|reason| CaseEnd::Disturbed(format!("the clock changed: {reason}")))?;
         let busy_beside = self.beside.as_mut().and_then(OtherCpus::mean_busy_cpus);
-        // First, since what it counts is exact however busy the machine is.
+        // Judged first, since its counts are exact however busy the machine is.
         self.judge_later_batch(&kept)?;
         self.judge_all(&kept, busy_beside)?;
         let singles = self.single_times(&kept)?;
@@ -66,7 +66,7 @@ impl Trial<'_> {
                 judged.into_iter().for_each(|judgement| self.add(judgement));
             }
         }
-        // That of several copies had company at times only: it proves the operation, and is no cost.
+        // Beside several copies, other copies run only during parts of the sweep: it proves the operation, but gives no cost.
         let sweeper = self.sweeper.as_ref().filter(|_| self.accompanied.is_none());
         let sweep = sweeper.map(|sweeper| sweeper.result_since(kept[0].rounds));
         if let Some(sweep) = &sweep {
@@ -90,7 +90,7 @@ impl Trial<'_> {
         Interval { estimate, low: low.min((estimate - step).max(0.0)), high: high.max(estimate + step) }
     }
 
-    /// Judges what only all samples together show, and collects the evidence.
+    /// Judges the claims that need all samples together, and collects the evidence.
     fn judge_all(&mut self, kept: &[Sample], busy_beside: Option<f64>) -> Result<(), CaseEnd> {
         self.evidence.push(judge::judge_interference(self.case, kept)?);
         self.evidence.extend(busy_beside.map(judge::other_cpus_sentence));
@@ -100,10 +100,10 @@ impl Trial<'_> {
         self.evidence.extend(report.evidence);
         self.unasked.extend(report.unchecked);
         if self.event.is_none() {
-            let told_ns = |sample: &Sample| self.clock.nanoseconds(Ticks(sample.counted)).0;
-            let told: Vec<_> = kept.iter().map(|sample| (told_ns(sample), sample)).collect();
-            judge::check_batch_length(&told, self.clock.step_ns())?;
-            let share = judge::judge_timed_share(self.case, &told)?;
+            let reported_ns = |sample: &Sample| self.clock.nanoseconds(Ticks(sample.counted)).0;
+            let timed_samples: Vec<_> = kept.iter().map(|sample| (reported_ns(sample), sample)).collect();
+            judge::check_batch_length(&timed_samples, self.clock.step_ns())?;
+            let share = judge::judge_timed_share(self.case, &timed_samples)?;
             share.into_iter().for_each(|judgement| self.add(judgement));
         }
         self.judge_by_accounting(kept)
@@ -129,7 +129,7 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// Asks the brackets of the clock, in the execution that proves the case.
+    /// Compares the returned time with the brackets of the clock, in the execution that proves the case.
     fn judge_brackets(&mut self, kept: &[Sample]) -> Result<(), CaseEnd> {
         if self.event.is_some() || self.resumed {
             return Ok(());
@@ -167,8 +167,8 @@ impl Trial<'_> {
     /// Most of them repeat the one before.
     fn check_singles_vary(&self, singles: &[f64]) -> Result<(), CaseEnd> {
         let same = derived::repeated_share(singles);
-        let is_coarse = statistic::median(singles) < STEPS * self.clock.step_ns();
-        if !self.case.one_by_one || singles.len() < FEWEST_SINGLES || is_coarse || same < ALIKE {
+        let is_coarse = statistic::median(singles) < UNREPEATED_STEPS * self.clock.step_ns();
+        if !self.case.one_by_one || singles.len() < FEWEST_SINGLES || is_coarse || same < EQUAL_SHARE {
             return Ok(());
         }
         Err(CaseEnd::Failed(format!(
@@ -312,7 +312,7 @@ fn contamination(own_tasks: OwnTasks, samples: &[Sample]) -> Contamination {
     }
 }
 
-/// Why single times of few clock steps prove nothing: measured ones are often equal, too.
+/// A sentence if single times have so few clock steps that they prove nothing: measured ones are often equal, too.
 fn coarse_singles_sentence(singles: &[f64], step_ns: f64) -> Option<String> {
     let steps = statistic::median(singles) / step_ns;
     (!singles.is_empty() && steps < FEW_STEPS).then(|| {

@@ -22,9 +22,10 @@ pub(super) struct Costs<'a> {
     pub(super) cpus: usize,
 }
 
-/// The figures that the case asks for and that its costs allow.
+/// The derived figures of the case, except those that its costs do not allow.
 pub(super) fn derived_figures(case: &Case, costs: &Costs<'_>) -> Vec<Derived> {
-    // The figure of such a case is that of its batches, which may differ from the slope where a batch begins with more work.
+    // The figure of a case that keeps working is the cost in its batches, which may differ from the slope if a batch begins
+    // with more work.
     let slope = costs.sweep.filter(|_| !case.keeps_working()).map(|sweep| sweep.slope);
     let figure = |derived: &crate::case::Derived| {
         let (value, unit) = derive_figure(derived.rule, slope.unwrap_or(costs.median), costs)?;
@@ -35,11 +36,12 @@ pub(super) fn derived_figures(case: &Case, costs: &Costs<'_>) -> Vec<Derived> {
 
 /// Share of the timed part from which on an operation is said to wait.
 const LEAST_WAIT: f64 = 0.5;
-/// Largest share: more is waited outside of the timed part.
+/// Largest share that is published: a larger one includes waits outside of the timed part.
 const MOST_WAIT: f64 = 1.1;
 
-/// Share of the timed part in which no thread of this process ran, nor was ready to, %; `None` if it is less than half, of a case
-/// that names its waits itself, or if the kernel does not say how long a thread is ready. Each sample has its timed part, ns.
+/// Share of the timed part in which no thread of this process ran, nor was ready to, %; `None` if the share is less than half,
+/// if the case names its waits itself (it does not claim to keep working), or if the kernel does not count how long a thread is
+/// ready. Each sample comes with its timed part, ns.
 pub(super) fn waiting_share(case: &Case, samples: &[(f64, &Sample)]) -> Option<Derived> {
     let share = |(timed_ns, sample): &(f64, &Sample)| {
         let ready_ns = sample.delta.counted.waited_ns?;
@@ -180,12 +182,12 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_counted_has_no_cost() {
+    fn without_counted_events_there_is_no_cost_per_event() {
         let costs = Costs { sweep: None, median: at(1.0), event: None, core_hz: 1e9, cpus: 2 };
         assert!(derive_figure(Rule::PerEvent, costs.median, &costs).is_none());
     }
 
-    /// The figure that waits in batches of 10 ms, all of which are timed, where the thread ran and was ready for so long, ms.
+    /// The waiting share, %, of wholly timed batches of 10 ms, in which the thread ran and was ready for these times, ms.
     fn waits(ran_ms: f64, ready_ms: Option<f64>) -> Option<f64> {
         let case = Case::prepared("wait", "", |_| || ());
         let mut sample = Sample { elapsed_ns: 1e7, ran_ns: (1e6 * ran_ms) as u64, ..Sample::default() };
@@ -194,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_without_a_cpu_waits_unless_another_has_it() {
+    fn time_without_the_cpu_is_a_wait_unless_the_thread_was_ready() {
         assert_eq!(waits(1.0, Some(0.0)), Some(90.0));
         assert_eq!(waits(9.0, Some(0.0)), None);
         assert_eq!(waits(1.0, Some(8.0)), None, "a busy machine is no wait");
@@ -202,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_waited_around_the_timed_part_is_not_its_wait() {
+    fn a_wait_outside_the_timed_part_is_not_published() {
         let case = Case::prepared("wait", "", |_| || ());
         let mut sample = Sample { elapsed_ns: 1e7, ran_ns: 1_000, ..Sample::default() };
         sample.delta.counted.waited_ns = Some(0);
@@ -210,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_of_what_keeps_working_is_that_of_its_figure() {
+    fn the_rate_of_a_case_that_keeps_working_is_that_of_its_batches() {
         let sweep = Sweep { slope: at(10.0), ..a_sweep() };
         let costs = Costs { sweep: Some(&sweep), median: at(80.0), event: None, core_hz: 1e9, cpus: 2 };
         let bytes = |case: Case| derived_figures(&case.bytes(80), &costs)[0].value.estimate;
@@ -232,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost_between_the_bars() {
+    fn the_bars_of_a_histogram_hold_every_value() {
         let values: Vec<f64> = (1..=5000).map(|i| f64::from(i) * 1.7).chain([1e9]).collect();
         let distribution = summarize(&values).expect("values");
         let counted: u64 = distribution.histogram.iter().map(|bar| bar.count).sum();
@@ -268,7 +270,7 @@ mod sample_frequency_tests {
     }
 
     #[test]
-    fn what_does_not_follow_the_core_stays_as_it_was_measured() {
+    fn costs_that_do_not_follow_the_core_are_not_converted() {
         let samples = [at(3.0), at(2.0)];
         assert_eq!(convert_to_mean_frequency(&samples, &[40.0, 60.0], false).values, [40.0, 60.0]);
         let unknown = convert_to_mean_frequency(&[at(3.0), Sample::default()], &[40.0, 60.0], true);

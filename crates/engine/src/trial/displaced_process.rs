@@ -1,8 +1,8 @@
-//! The CPU time that another process takes, a command or a running service: a fluid process on every CPU on which it
-//! may run uses up what the process leaves, and what the fluid loses is the process's cost, interrupts included.
+//! Measures the CPU time that another process takes, a command or a running service. A fluid process on every CPU on which it
+//! may run uses the time that the process leaves. The time that the fluid loses is the process's cost, interrupts included.
 //!
-//! A command runs alone on one CPU. A service runs already when its CPUs are calibrated, so interrupts that work for
-//! it look like those that come anyway: [`Covered::least`] leaves out what came as often before.
+//! A command runs alone on one CPU. A service runs already when its CPUs are calibrated, so interrupts that work for it look
+//! like those that occur anyway: [`Covered::least`] leaves out interrupts that occurred as often before.
 
 mod process_cost;
 
@@ -31,7 +31,7 @@ pub struct Covered {
     pub replicate: Replicate,
     /// CPUs that were covered.
     pub cpus: Vec<usize>,
-    /// A lower bound of a service's cost: the totals without interrupts that came as often before.
+    /// A lower bound of a service's cost: the totals without interrupts that occurred as often before.
     pub least: Option<Replicate>,
     /// One window for each interval.
     pub series: Vec<Window>,
@@ -42,7 +42,7 @@ pub struct Covered {
 }
 
 impl Covered {
-    /// Makes it the cost of one of these operations, by which this run and the empty run differ.
+    /// Converts the run to the cost of one operation: this run does `operations` more than the empty run.
     pub fn subtract_empty_run(mut self, empty: &Self, operations: u64) -> Self {
         self.replicate.covered.operations = operations as f64;
         self.replicate.empty = empty.replicate.totals();
@@ -56,7 +56,7 @@ pub struct Fluids {
     meters: Vec<FluidMeter>,
     cpus: Vec<usize>,
     interrupts_apart: bool,
-    /// What they cover does not run during their calibrations.
+    /// Whether the covered process does not run during the calibrations.
     alone: bool,
 }
 
@@ -75,7 +75,7 @@ impl Fluids {
         self.meters.iter_mut().map(|meter| meter.calibrate(CALIBRATING)).collect()
     }
 
-    /// Ends a window on every CPU and adds them up, in turns of the first CPU's fluid.
+    /// Ends the window on every CPU and returns the sum of the windows, in turns of the first CPU's fluid.
     fn end_window(&mut self, paces: &[Calibration]) -> Result<Window> {
         let mut sum = Window::default();
         for (meter, pace) in self.meters.iter_mut().zip(paces) {
@@ -92,8 +92,8 @@ impl Fluids {
         self.meters.iter_mut().filter_map(FluidMeter::deferred_interrupt_ns).sum()
     }
 
-    /// Covers what happens between `begin` and the moment at which `wait` answers true, a window an interval.
-    /// `charged` reads what accounting has charged, at both ends.
+    /// Covers the time from `begin` until `wait` returns true, in one window per interval. `charged` reads what accounting has
+    /// charged, at both ends.
     fn cover_process(
         &mut self,
         interval: Duration,
@@ -119,7 +119,7 @@ impl Fluids {
             rusage: charged.rusage - charge.rusage,
             deferred: self.deferred_ns() - deferred,
             operations: 1.0,
-            waits: (charged.waits - charge.waits).max(0.0), // a thread that ended takes its own along
+            waits: (charged.waits - charge.waits).max(0.0), // a thread that ends takes its count along
             interrupts_apart: self.interrupts_apart,
         };
         let stolen_ticks = self.stolen_ticks().saturating_sub(stolen);
@@ -182,7 +182,7 @@ fn failure_code(status: ExitStatus) -> Option<u8> {
     (code != 0).then_some(u8::try_from(code).unwrap_or(1))
 }
 
-/// What wait4(2) has reported of all children so far. The fluid is not among them until it ends.
+/// CPU time and voluntary switches of all children that were waited for so far. The fluid is not among them until it ends.
 fn charged_to_children() -> Result<Charge> {
     let [_, children] = process::process_usage()?;
     let ns = 1e3 * process::cpu_time_us(&children) as f64;

@@ -22,19 +22,19 @@ use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 /// Runs without an operation; their median is the cost of beginning and ending a run.
-const EMPTY: usize = 5;
-/// A run of this many iterations that is still too short does nothing.
-const MOST: u64 = 1 << 27;
-/// Repetitions that look for a run without other tasks on the CPU: sized by a run that other tasks stretched, the runs
-/// would be so short that most of them miss these tasks.
-const AGAIN: usize = 3;
+const EMPTY_RUNS: usize = 5;
+/// Most iterations of a run. If it is still too short, the operation does nothing.
+const MOST_ITERATIONS: u64 = 1 << 27;
+/// Repetitions to find a run without other tasks on the CPU. Sized by a run that other tasks lengthened, the runs would be too
+/// short: most of them would miss these tasks.
+const SIZING_REPETITIONS: usize = 3;
 
-/// How much is done.
+/// How many runs are made, and how long they are.
 #[derive(Clone, Copy, Debug)]
 struct Effort {
     /// Unspoilt runs.
     wanted: usize,
-    /// Runs in all: a third may be spoilt, and two of a smoke run, whose numbers are not kept.
+    /// Most runs in all: a third of them may be spoilt. In a smoke run, whose numbers are not kept, two may be.
     most: usize,
     /// Length of a run.
     run: Duration,
@@ -153,8 +153,8 @@ impl Displacement<'_> {
     /// The median totals of runs without operations.
     fn measure_empty_runs(&mut self) -> Result<Totals, CaseEnd> {
         let before = self.meter.calibrate(self.effort.calibrating)?;
-        let mut all = Vec::with_capacity(EMPTY);
-        for _ in 0..EMPTY {
+        let mut all = Vec::with_capacity(EMPTY_RUNS);
+        for _ in 0..EMPTY_RUNS {
             let (_, covered) = self.run_covered(0)?;
             all.push(Totals::from_run(&covered, &before));
         }
@@ -171,7 +171,7 @@ impl Displacement<'_> {
             if signal::pending().is_some() {
                 return Err(CaseEnd::Interrupted);
             }
-            // Each run has a pair of its own: rows that shared one would not be independent.
+            // Each run has its own pair of measurements, since runs that shared one would not be independent.
             let saturated_before = measure_saturated(self)?;
             let stolen = self.meter.stolen_ticks();
             let ((delta, timed_ns, elapsed_ns), covered) = self.run_covered(self.iterations)?;
@@ -189,7 +189,7 @@ impl Displacement<'_> {
         Ok(runs)
     }
 
-    /// One run under the fluid. With no iterations it is what surrounds a run.
+    /// Covers one run with the fluid. Without iterations, only the code around a run is covered.
     #[allow(clippy::type_complexity, reason = "three readings of one run, named where they are taken apart")]
     fn run_covered(&mut self, iterations: u64) -> Result<((Delta, f64, f64), Covered), CaseEnd> {
         let Self { subject, clock, meter, account, counters, partners, .. } = self;
@@ -219,12 +219,12 @@ fn iterations_that_fill(
     loop {
         let mut elapsed = takes(n)?;
         if elapsed >= 0.25 * wanted {
-            for _ in 0..AGAIN {
+            for _ in 0..SIZING_REPETITIONS {
                 elapsed = elapsed.min(takes(n)?);
             }
             return Ok(((n as f64 * wanted / elapsed) as u64).max(1));
         }
-        if n >= MOST {
+        if n >= MOST_ITERATIONS {
             return Err(Error::Disproved(format!("{n} iterations took {elapsed:.0} ns: nothing was done")));
         }
         n *= 2;
@@ -244,7 +244,7 @@ struct Account {
 }
 
 impl Account {
-    /// A partner without an account in `/proc` is not counted.
+    /// Opens the accounts of these partners. A partner without one in `/proc` is not counted.
     fn open(partners: &[Task], here: usize) -> Self {
         let own = nix::unistd::getpid();
         let open =

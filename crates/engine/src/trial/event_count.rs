@@ -1,8 +1,8 @@
-//! Events beside the time: batches of their own, behind the timed ones, in which perf events are counted.
+//! Counts perf events, allocations and instructions in separate batches after the timed ones.
 //!
-//! A counter slows the event that it counts: a fault, or a switch, calls it. So no counter is open while anything is timed, and
-//! the counted batches are not timed. A count is of the measuring thread, of the partners of the case, and of the
-//! children that either makes, over a whole batch, with what prepares and checks its operations.
+//! A perf counter slows the event that it counts, because each fault or switch calls it. So no counter is open while anything
+//! is timed, and the counted batches are not timed. A count covers the measuring thread, the partners of the case, and the
+//! children that either makes, over a whole batch, including the code that prepares and checks its operations.
 
 use super::{Bench, CaseEnd, Trial, judge};
 use crate::case::{Case, Subject};
@@ -42,7 +42,7 @@ impl Count {
         self.counters.iter().map(Counter::read).collect()
     }
 
-    /// What all of them have counted since then.
+    /// Number of events that all counters together have counted since `before`.
     fn count_since(&self, before: &[u64]) -> error::Result<u64> {
         self.counters.iter().zip(before).map(|(counter, before)| counter.count_since(*before)).sum()
     }
@@ -86,7 +86,7 @@ impl Trial<'_> {
             self.subject.run(iterations, clock)?;
             match count.count_since(&before) {
                 Ok(events) => *rate = events as f64 / iterations.max(1) as f64,
-                // A counter that cannot be believed is no fault of the case.
+                // An unreliable counter does not fail the case.
                 Err(error) => return Ok((None, Some(error.to_string()))),
             }
         }
@@ -95,17 +95,17 @@ impl Trial<'_> {
     }
 }
 
-// Allocations an iteration, where the program declares an allocator that counts ([`syscost::alloc`](crate::alloc)): in
-// batches of their own, behind the timed ones, of what stands in the clock's brackets.
+// Allocations per iteration, if the program declares a counting allocator ([`syscost::alloc`](crate::alloc)). They are counted
+// in separate batches after the timed ones, inside the clock's brackets.
 
 /// Pairs of batches. All agree, unless the operation allocates at random or once in a while.
 const PAIRS: usize = 3;
-/// Iterations of the shorter batch of a pair; the longer one has twice as many. What a batch allocates whatever its length
-/// cancels out. A fixed number, since the lengths of the samples differ from run to run.
+/// Iterations of the shorter batch of a pair; the longer one has twice as many. Allocations that do not depend on the length of
+/// a batch cancel out. The number is fixed, since the lengths of the samples differ from run to run.
 const FEW: u64 = 16;
 
 impl Trial<'_> {
-    /// Counts the allocations of an iteration. Nothing is counted in a program without such an allocator.
+    /// Counts the allocations of an iteration. Nothing is counted in a program without a counting allocator.
     ///
     /// # Errors
     /// The subject fails.
@@ -147,21 +147,22 @@ fn rates(found: [Interval; 3]) -> Vec<EventRate> {
     names.map(|(name, rate)| EventRate { name: name.into(), rate: Some(rate), remark: None }).collect()
 }
 
-// Instructions of an iteration in user space, of what stands in the clock's brackets. They are the same in every run of a
-// deterministic operation, on a busy machine too, and need no PMU. They are no time.
+// User-space instructions per iteration, inside the clock's brackets. The count is the same in every run of a deterministic
+// operation, even on a busy machine, and needs no PMU. It is not a time.
 //
-// Two batches, of n and of 2n iterations: what a batch executes whatever its length cancels out, and an empty bracket is taken
-// off for each bracket. By single steps each batch runs in a forked copy of this process, and begins in the same state.
+// Two batches have n and 2n iterations: instructions that do not depend on the length cancel out, and those of an empty bracket
+// are subtracted for each bracket. If it is counted by single steps, each batch runs in a forked copy of this process, and
+// begins in the same state.
 
 /// Most steps of a batch: some ten seconds.
 const MOST_STEPS: u64 = 1_000_000;
 /// Instructions of a short batch that are enough: a tenth of a second by single steps.
-const ENOUGH: u64 = 30_000;
+const ENOUGH_INSTRUCTIONS: u64 = 30_000;
 /// Most iterations of a short batch.
-const FEW_COUNTED: u64 = 32;
+const MOST_SHORT_ITERATIONS: u64 = 32;
 
-/// Counts the instructions of an iteration of this case: by single steps, or if this process runs under callgrind by that, which
-/// names its files by the path `counts`. An earlier process may have `proven` the case.
+/// Counts the instructions per iteration of this case by single steps, or by callgrind if `counts` is given: this process then
+/// runs under callgrind, which names its files by that path. If an earlier process has `proven` the case, no witness is called.
 ///
 /// # Errors
 /// It cannot be traced, an iteration is too long, or a claim does not hold.
@@ -178,7 +179,7 @@ pub fn measure_instructions(
         )));
     }
     match counts {
-        // Valgrind is what would be traced.
+        // A witness would trace Valgrind and not the operation.
         Some(_) => trial.unasked.extend(unwitnessed_claims(case)),
         None if proven => {}
         None => trial.call_witness()?,
@@ -221,7 +222,8 @@ fn unwitnessed_claims(case: &Case) -> impl Iterator<Item = String> {
     claims.map(|claim| format!("{NEVER_ASKED}a count by callgrind: {claim}"))
 }
 
-/// What a batch executed in its brackets: by callgrind, which names its files by the path `counts`, or by single steps.
+/// Counts the instructions that a batch executes in its brackets: by callgrind if `counts` is given, the path by which it names
+/// its files, else by single steps.
 fn count_batch(
     body: impl FnOnce() -> error::Result<()>,
     counts: Option<&Path>,
@@ -273,7 +275,7 @@ fn count_iterations(
     clock: &Clock,
     counts: Option<&Path>,
 ) -> Result<Counted, CaseEnd> {
-    // What is made once is made here, and not in every copy of this process.
+    // Objects that the operation makes once are made here, and not in every copy of this process.
     subject.run(1, clock)?;
     let begun = Instant::now();
     let counting = if counts.is_some() { clock.for_callgrind() } else { clock.for_step_counting() };
@@ -286,7 +288,8 @@ fn count_iterations(
     let mut batch = |iterations| -> Result<StepCount, CaseEnd> {
         let count = match count_batch(|| subject.run(iterations, &counting).map(drop), counts) {
             Err(CaseEnd::Failed(how)) => {
-                // An operation that fails has its reason here too. One that runs well has a bracket that no tracer follows.
+                // If the operation itself fails, this run returns the reason. If it succeeds, the tracer cannot follow one of
+                // its brackets.
                 subject.run(iterations, clock)?;
                 return Err(CaseEnd::Skipped(format!(
                     "its instructions cannot be counted: it runs well untraced, and with marks at its brackets {how}; a child \
@@ -304,7 +307,7 @@ fn count_iterations(
         Ok(count)
     };
     let one = batch(1)?;
-    let few = (ENOUGH / one.steps.max(1)).clamp(1, FEW_COUNTED);
+    let few = (ENOUGH_INSTRUCTIONS / one.steps.max(1)).clamp(1, MOST_SHORT_ITERATIONS);
     let short = if few == 1 { one } else { batch(few)? };
     let [short, long] = [short, batch(2 * few)?]
         .map(|count| count.instructions.saturating_sub(empty.instructions * count.brackets));
@@ -340,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_is_not_there_has_a_sentence() {
+    fn a_refused_event_is_explained_in_a_sentence() {
         let cycles = Event::from_name("cpu-cycles").expect("in the table");
         for (errno, words) in [
             (libc::ENOENT, "processor's PMU"),

@@ -1,4 +1,4 @@
-//! Judges claims: a sentence of evidence for each that holds, a [`CaseEnd`] for the first that does not.
+//! Judges claims. Each claim that holds gives a sentence of evidence; the first that does not gives a [`CaseEnd`].
 
 mod interference;
 mod later;
@@ -25,30 +25,32 @@ use crate::record::{HELD_LATE, Interval, NEVER_ASKED};
 /// Accepted ratio of the time of twice the iterations: three times the worst deviation over hundreds of honest sweeps beside
 /// a loaded CPU, and far from the 1.0 of a remembered result.
 const DOUBLING: std::ops::RangeInclusive<f64> = 1.8..=2.2;
-/// Where the interval of that ratio must lie for the claim to hold: 2.7 is work that grows with each iteration, 1.0 a remembered
-/// result. Beside two tasks a CPU an estimate alone is now and then in the accepted range by chance, whatever is executed.
+/// The range in which the interval of that ratio must lie for the claim to hold. Work that grows with each iteration gives 2.7,
+/// a remembered result 1.0. Beside two tasks per CPU, the estimate alone is now and then in the accepted range by chance,
+/// whatever is executed.
 const DOUBLING_INTERVAL: std::ops::RangeInclusive<f64> = 1.4..=2.6;
-/// The slope as a share of what an iteration takes by a whole batch, below which time does not grow. Threads that take a lock
-/// by turns now and now in a row have slopes of either sign.
+/// Time does not grow if the interval of the slope reaches zero and ends below this share of the time per iteration in the
+/// largest batch. Threads that take a lock sometimes in turns and sometimes in a row have slopes of either sign.
 const NO_GROWTH: f64 = 0.2;
 /// Least growth of a batch's time when one more unit of iterations is added, as a share of the smallest batch.
 /// Time does not grow if three rounds of four show less. The interval alone cannot decide: with seven rounds it is
 /// the whole range, and one interrupt exceeds the whole time of a case that does not do its operation.
-const UNTOLD: f64 = 0.01;
+const LEAST_GROWTH: f64 = 0.01;
 /// The advice if rounds contradict each other.
 const AT_REST: &str = "run again when the machine, or its host, does less";
 /// Least net cost of an operation as a share of its control, at the lower end of the interval. A limit of zero would be passed
 /// by chance once in forty cases. An operation with this claim enters the kernel, waits for another core, or is atomic.
-const ABOVE: f64 = 0.02;
+const LEAST_NET_SHARE: f64 = 0.02;
 /// Accepted ratio of the cost in large batches to the slope over small ones. An operation that was optimised away or cached
-/// costs a fraction, and one that grows with the number of iterations costs a multiple. Between small and large batches a branch
-/// predictor may learn otherwise: system calls on Zen 4 (safe returns) took 339 ns in small ones and 505 in large ones, 1.49 times as long.
-const LARGE: std::ops::RangeInclusive<f64> = 0.7..=1.8;
-/// [`LARGE`] for [`Claim::KeepsWorking`]: an honest operation may grow, as a list does.
-const LARGE_OF_GROWING: std::ops::RangeInclusive<f64> = 0.5..=f64::INFINITY;
-/// Core cycles of an iteration that is no empty loop, which takes one or two.
-const MORE_THAN_EMPTY: f64 = 20.0;
-/// Least charged time of which a share means anything, µs: some kernels account in ticks of 4 ms.
+/// costs a fraction, and one that grows with the number of iterations costs a multiple. A branch predictor may learn different
+/// patterns in small and in large batches: system calls on Zen 4 (safe returns) took 339 ns in small ones and 505 in large
+/// ones, 1.49 times as long.
+const LARGE_BATCH_RATIO: std::ops::RangeInclusive<f64> = 0.7..=1.8;
+/// [`LARGE_BATCH_RATIO`] for [`Claim::KeepsWorking`]: an honest operation may grow, as a list does.
+const LARGE_BATCH_RATIO_OF_GROWING: std::ops::RangeInclusive<f64> = 0.5..=f64::INFINITY;
+/// An iteration of at least this many core cycles does more than the empty loop, which takes one or two.
+const MORE_THAN_EMPTY_CYCLES: f64 = 20.0;
+/// Least charged time from which a share can be computed, µs: some kernels account in ticks of 4 ms.
 const LEAST_CHARGED_US: f64 = 60_000.0;
 /// Sweeps before a result that is not proportional is believed.
 const ATTEMPTS: u32 = 3;
@@ -99,9 +101,9 @@ pub(super) fn sweep_and_judge(
                 sentences.extend((attempt > 0).then_some(late));
                 return Ok((sweeper, sentences));
             }
-            // The execution that proved the case has reported it.
+            // Ignored in a brief sweep: the execution that proved the case has reported disturbances.
             Err(CaseEnd::Disturbed(_)) if effort == Effort::Brief => return Ok((sweeper, Vec::new())),
-            // Only what every attempt contradicts is contradicted.
+            // The case is contradicted only if every attempt is: the first disturbed attempt outweighs it.
             Err(end) => uneven.unwrap_or(end),
         };
         attempt += 1;
@@ -131,10 +133,10 @@ fn judge_proportional(case: &Case, sweep: &Sweep, unit_ns: f64) -> Result<Vec<St
     Ok(sentences)
 }
 
-/// Checks that the batch by which the unit was found has a timed part: noise alone may make nothing grow.
+/// Checks that the batch by which the unit was found has a timed part: noise alone may look like growing time.
 ///
 /// # Errors
-/// It has not a fiftieth of the share that the case declares ([`CaseEnd::Contradicted`]).
+/// The timed part is less than a fiftieth of the share that the case declares ([`CaseEnd::Contradicted`]).
 fn check_timed_part(case: &Case, size: BatchSize) -> Result<(), CaseEnd> {
     const FIFTIETH: f64 = 0.02;
     if size.timed_ns >= FIFTIETH * case.timed_share * size.wall_ns {
@@ -156,9 +158,9 @@ pub(super) fn check_time_grows(sweep: &Sweep, unit_ns: f64) -> Result<(), CaseEn
     let Interval { estimate, low, high } = sweep.slope;
     let cost = format!("one costs {estimate:.4} ns, interval {low:.4} to {high:.4}");
     let by_unit_ns = sweep.slope_quartile * sweep.unit as f64;
-    // Noise can make a slope of nothing positive.
+    // Noise can give an operation that does nothing a positive slope.
     let is_flat = low <= 0.0 && high < NO_GROWTH * sweep.ns_each_in_largest();
-    if is_flat || by_unit_ns < UNTOLD * unit_ns {
+    if is_flat || by_unit_ns < LEAST_GROWTH * unit_ns {
         let sentence = format!("time does not grow with the number of iterations: {cost}");
         return Err(CaseEnd::Contradicted(sentence));
     }
@@ -197,7 +199,7 @@ fn judge_doubling(sweep: &Sweep) -> Result<String, CaseEnd> {
 fn judge_above_control(sweep: &Sweep) -> Result<String, String> {
     let control = sweep.control.map_or(0.0, |control| control.estimate);
     match sweep.net {
-        Some(net) if net.low > ABOVE * control => {
+        Some(net) if net.low > LEAST_NET_SHARE * control => {
             Ok(format!("{:.4} ns above the same loop without it", net.estimate))
         }
         Some(net) => Err(format!(
@@ -243,7 +245,7 @@ pub(super) fn judge_sample(
     }
     let is_hidden = delta.partners.is_some_and(|partners| partners.hidden);
     let own = case.claims.iter().filter_map(|claim| match claim {
-        // The case is unwitnessed.
+        // Not judged if the partners' accounts are hidden: the case is then unwitnessed.
         Claim::Counted(_) | Claim::AtMost(_) | Claim::Regime(_) if is_hidden => None,
         Claim::Counted(ask) => Some(ask(delta, iterations).map_err(CaseEnd::Failed)),
         Claim::AtMost(ask) => Some(ask(delta, iterations).map_err(CaseEnd::Contradicted)),
@@ -253,7 +255,7 @@ pub(super) fn judge_sample(
         _ => None,
     });
     let own: Vec<_> = own.collect();
-    // A claim that is disproved says more than a regime that is missed.
+    // A disproved claim takes precedence over a missed regime.
     let disproved = own.iter().find(|judged| matches!(judged, Err(CaseEnd::Failed(_)))).cloned();
     disproved.map_or_else(|| own.into_iter().collect(), |end| end.map(|sentence| vec![sentence]))
 }
@@ -323,15 +325,15 @@ pub(super) fn judge_work_by_time(case: &Case, cost_ns: f64, core_hz: f64) -> Opt
     let claim = case.claims.iter().find(|claim| matches!(claim, Claim::KeepsWorking(_)))?;
     let cycles = cost_ns * core_hz / 1e9;
     let sentence = format!("an iteration takes {cycles:.0} core cycles");
-    Some(if cycles >= MORE_THAN_EMPTY {
+    Some(if cycles >= MORE_THAN_EMPTY_CYCLES {
         Judgement::Held(sentence + ", more than the empty loop")
     } else {
         Judgement::Unasked(format!("{sentence}, and its instructions could not be counted: {claim}"))
     })
 }
 
-/// Compares the cost in large batches, from the lower quartile of the samples to their median, with the slope of small ones, by its
-/// interval: proportionality over three decades.
+/// Compares the cost in large batches (lower quartile and median of the samples) with the interval of the slope over small
+/// ones: proportionality over three decades.
 ///
 /// # Errors
 /// They differ too much.
@@ -343,11 +345,11 @@ pub(super) fn judge_large_batches(
     iterations: u64,
 ) -> Result<Option<String>, CaseEnd> {
     let accepted = case.claims.iter().find_map(|claim| match claim {
-        Claim::Linear => Some(LARGE),
-        Claim::KeepsWorking(_) => Some(LARGE_OF_GROWING),
+        Claim::Linear => Some(LARGE_BATCH_RATIO),
+        Claim::KeepsWorking(_) => Some(LARGE_BATCH_RATIO_OF_GROWING),
         _ => None,
     });
-    // Where it is no large batch, its overhead would dominate.
+    // A batch below the unit is not large: its overhead would dominate.
     let Some(accepted) = accepted.filter(|_| iterations >= unit) else { return Ok(None) };
     let sentence = format!(
         "batches of {iterations} iterations cost {:.3} times the slope of small ones",

@@ -2,12 +2,13 @@
 //!
 //! The copies share a [`Table`] with a row for each, and take their samples in rounds:
 //!
-//! 1. All meet. The first copy times a batch alone, while the others sleep.
-//! 2. All meet again, read their counters, and begin a batch of the same length at the same moment.
-//! 3. A copy that has ended its batch reads its counters, and goes on with small batches until all have ended theirs.
+//! 1. All copies wait until the last one arrives. The first copy times a batch alone, while the others sleep.
+//! 2. All copies wait for each other again, read their counters, and begin a batch of the same length at the same moment.
+//! 3. A copy that has ended its batch reads its counters, then runs further small batches until all copies have ended theirs.
 //!
-//! Each writes into its row when its batch began and ended, and from when to when it went on. A round counts if every copy had the
-//! company of each other one for most of its batch (`round`). All copies judge the same numbers, so all of them keep a round or none.
+//! Each copy writes into its row when its batch began and ended, and when its further batches did. A round counts if each other
+//! copy ran during most of every copy's batch (module `round`). All copies judge the same numbers, so either all or none of
+//! them keep a round.
 
 mod round;
 
@@ -22,13 +23,14 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::{Duration, Instant};
 
 /// The longest wait for another copy: less than the silence after which the driver takes a process for hung.
-const LONGEST: Duration = Duration::from_secs(100);
+const LONGEST_WAIT: Duration = Duration::from_secs(100);
 /// Sleep between two looks at the other copies.
-const LOOK: Duration = Duration::from_micros(100);
-/// How long a copy spins for the others that are about to come; then it sleeps.
-const NEAR: Duration = Duration::from_millis(2);
+const POLL_INTERVAL: Duration = Duration::from_micros(100);
+/// How long a copy spins while it waits for copies that are about to arrive; then it sleeps.
+const SPIN_TIME: Duration = Duration::from_millis(2);
 
-/// Beginning of the reason of a copy that ends a case because another one has. The reason of the other one is the case's.
+/// Beginning of the reason of a copy that ends a case because another copy has ended it. The case's reason is that of the other
+/// copy.
 pub const LEFT: &str = "another copy has ended the case";
 
 pub(super) use round::Accompanied;
@@ -39,7 +41,7 @@ pub const ALONE: &str = "alone";
 /// The columns of a row.
 #[derive(Clone, Copy)]
 enum Column {
-    /// How far the copy is: the number of its case in the upper half, of its step in the lower. It only grows.
+    /// Progress of the copy: the number of its case in the upper 32 bits, the number of its step in the lower. It only grows.
     Phase,
     Began,
     Ended,
@@ -47,7 +49,7 @@ enum Column {
     Stayed,
     /// Time of the round for which the copy was ready and another task had its CPU, ns.
     Waited,
-    /// What the first copy has chosen for all.
+    /// Iterations of a sample, which the first copy has chosen for all copies.
     Iterations,
     Samples,
 }
@@ -77,19 +79,19 @@ struct Times {
 }
 
 impl OtherCopies {
-    /// The copy of this number, on its CPU of these.
+    /// The copies on these CPUs, as seen by the copy number `own`.
     pub fn new(table: Table, own: usize, cpus: Vec<usize>) -> Self {
         Self { table, own, cpus }
     }
 
-    /// The same by the number of the descriptor under which the table's file was inherited. The descriptor is closed.
+    /// As [`OtherCopies::new`], with the table's file inherited as this descriptor, which is closed.
     ///
     /// # Errors
     /// Nothing was inherited under this number, or the table cannot be mapped.
     pub fn inherit(number: RawFd, own: usize, cpus: &[usize]) -> Result<Self> {
         let file =
             duplicate_inherited(number).map_err(|e| Error::file("the table of the copies", "opening", e))?;
-        // No case has one descriptor more than without copies.
+        // Closed, so that a case has as many open descriptors as without copies.
         nix::unistd::close(number).map_err(|e| Error::from_errno("close of the copies' table", e))?;
         Ok(Self::new(Table::map(&file, cpus.len())?, own, cpus.to_vec()))
     }
@@ -98,7 +100,7 @@ impl OtherCopies {
         self.own == 0
     }
 
-    /// Why a need that this process does not meet skips the case, if the one CPU of each copy is the reason.
+    /// The sentence for skipping the case, if this process does not meet the need only because each copy has one CPU.
     pub(super) fn skip_sentence(&self, need: &Need, place: &Place) -> Option<String> {
         let others = self.cpus.iter().copied().filter(|&cpu| cpu != self.cpus[self.own]).collect();
         let with_all = Place { cpus: Cpus { others, ..place.cpus.clone() }, ..place.clone() };
@@ -128,7 +130,7 @@ impl OtherCopies {
         phase
     }
 
-    /// Ends the case for this copy: no other one waits for it any more.
+    /// Ends the case for this copy: other copies no longer wait for it.
     pub fn leave_case(&self) {
         let case = self.read(self.own, Column::Phase) >> 32;
         self.write(Column::Phase, (case + 1) << 32);
@@ -143,24 +145,24 @@ impl OtherCopies {
         (0..self.count()).all(|copy| self.read(copy, Column::Phase) >= phase)
     }
 
-    /// Waits until all copies are as far as this one, or have left the case.
+    /// Waits until all other copies have reached the same step as this one, or have left the case.
     fn meet(&self, are_near: bool) -> std::result::Result<(), CaseEnd> {
         let (phase, began) = (self.advance(), Instant::now());
         while !self.have_all_reached(phase) {
             check_patience(began)?;
-            if are_near && began.elapsed() < NEAR {
+            if are_near && began.elapsed() < SPIN_TIME {
                 std::hint::spin_loop();
             } else {
-                std::thread::sleep(LOOK);
+                std::thread::sleep(POLL_INTERVAL);
             }
         }
         Ok(())
     }
 
-    /// Meets the other copies asleep. At this place none of them can have ended the case with a result.
+    /// Waits, asleep, until all copies have reached the same step. None of them can have ended the case with a result by then.
     ///
     /// # Errors
-    /// One of them has ended it without, or does not come.
+    /// One of them has ended the case without a result, or does not arrive in time.
     pub fn meet_all(&self) -> std::result::Result<(), CaseEnd> {
         self.meet(false)?;
         let case = self.read(self.own, Column::Phase) >> 32;
@@ -186,14 +188,14 @@ impl OtherCopies {
     /// Begins a batch together with the other copies.
     ///
     /// # Errors
-    /// One of them does not come.
+    /// One of them does not arrive in time.
     pub fn begin_batch(&self) -> std::result::Result<(), CaseEnd> {
         self.meet(true)?;
         self.mark_begin();
         Ok(())
     }
 
-    /// Writes down that the batch of this copy begins.
+    /// Writes the time at which the batch of this copy begins into its row.
     pub fn mark_begin(&self) {
         self.write(Column::Began, time::monotonic_raw_ns());
     }
@@ -238,18 +240,19 @@ fn check_patience(began: Instant) -> std::result::Result<(), CaseEnd> {
     if signal::pending().is_some() {
         return Err(CaseEnd::Interrupted);
     }
-    if began.elapsed() > LONGEST {
-        let seconds = LONGEST.as_secs();
+    if began.elapsed() > LONGEST_WAIT {
+        let seconds = LONGEST_WAIT.as_secs();
         return Err(CaseEnd::Disturbed(format!("{LEFT}, or hangs: it did not come within {seconds} s")));
     }
     Ok(())
 }
 
+/// Length of the overlap of two intervals, ns.
 fn common_ns(one: [u64; 2], other: [u64; 2]) -> u64 {
     one[1].min(other[1]).saturating_sub(one[0].max(other[0]))
 }
 
-/// The least share of a copy's batch during which another copy ran.
+/// The smallest share of a copy's batch during which another copy ran, over all pairs of copies.
 fn least_company(copies: &[Times]) -> f64 {
     let share = |own: &Times, other: &Times| {
         let common = common_ns(own.batch, other.batch) + common_ns(own.batch, other.after);
@@ -271,9 +274,9 @@ mod tests {
     }
 
     #[test]
-    fn company_is_the_time_of_a_batch_beside_the_others_batch_or_what_follows_it() {
+    fn company_is_the_overlap_with_the_other_copys_batch_and_further_batches() {
         let whole = [times([0, 100], [110, 130]), times([0, 120], [125, 130])];
-        // The longer batch lacks the ten in which the other one read its counters.
+        // The longer batch has no company during the 10 ns in which the other copy read its counters.
         assert!((least_company(&whole) - 110.0 / 120.0).abs() < 1e-9);
         let one_after_the_other = [times([0, 100], [100, 100]), times([100, 200], [200, 200])];
         assert_eq!(least_company(&one_after_the_other), 0.0);

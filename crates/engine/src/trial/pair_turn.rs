@@ -62,11 +62,11 @@ impl Trial<'_> {
         let mut delta = Delta::between(&before, &self.counters.read()?);
         delta.partners = self.partners.read();
         if self.event.is_none() {
-            let told_ns = self.clock.nanoseconds(Ticks(ticks.iter().sum())).0;
-            judge::check_reported_time(told_ns, elapsed_ns, iterations * batches as u64)?;
+            let reported_ns = self.clock.nanoseconds(Ticks(ticks.iter().sum())).0;
+            judge::check_reported_time(reported_ns, elapsed_ns, iterations * batches as u64)?;
         }
         judge::judge_sample(self.case, &delta, iterations * batches as u64, self.pinned)?;
-        // An emulator that counts instructions at the marks needs no ticks, which may be longer than a batch.
+        // An emulator that counts instructions at the marks needs no ticks; a tick may be longer than a batch.
         if ticks.contains(&0) && !self.clock.is_marked() {
             return Err(CaseEnd::Failed(
                 "a batch took no time at all: nothing was done in the timed part".into(),
@@ -87,7 +87,7 @@ impl Trial<'_> {
         &self.evidence
     }
 
-    /// What was counted an iteration.
+    /// The counts per iteration of events and allocations so far.
     pub fn counts(&self) -> &[EventRate] {
         &self.rates
     }
@@ -107,7 +107,7 @@ pub struct TurnSampler {
     lost: u64,
 }
 
-/// What was sampled in the turns of a process. On the wire.
+/// The stacks that were sampled in the turns of a process, as sent to the driver.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SampledStacks {
     /// `cpu-cycles` or `cpu-clock`.
@@ -120,17 +120,17 @@ pub struct SampledStacks {
     pub program: String,
     /// Samples that were lost because a turn was too long for the ring.
     pub lost: u64,
-    /// The addresses of the stacks.
+    /// Every distinct address in the stacks.
     pub addresses: Vec<CodeAddress>,
-    /// Each stack once: how often it was sampled, and the places of its addresses in the list. The executed one is the first, its
-    /// callers follow.
+    /// Each distinct stack: how often it was sampled, and the indices of its addresses in `addresses`. The executed address is
+    /// first, its callers follow.
     pub stacks: Vec<(u64, Vec<u32>)>,
 }
 
 /// An address of code, as another process can look it up.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CodeAddress {
-    /// The kernel's address, or the place in the file.
+    /// The offset in `file`, or without a file the address itself.
     pub address: u64,
     /// The mapped file, or a name in brackets (`[vdso]`); empty for code that no file holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -138,16 +138,16 @@ pub struct CodeAddress {
 }
 
 impl TurnSampler {
-    /// Opens it for this thread, and for the children that it makes from now on if it stays on a CPU.
+    /// Opens a sampler for this thread and, if it stays on `cpu`, for the children that it makes from now on.
     ///
     /// # Errors
-    /// Perf events are not to be had here.
+    /// Perf events are not available here.
     pub fn open(cpu: Option<usize>, core_hz: f64) -> error::Result<Self> {
         Ok(Self { sampler: StackSampler::open(cpu, core_hz)?, counts: BTreeMap::new(), lost: 0 })
     }
 
     pub(super) fn begin_turn(&self) -> error::Result<()> {
-        // The turn's own bracket is no operation.
+        // Closes the bracket of the turn itself, which is not an operation.
         stack_sampler::close_bracket();
         self.sampler.enable()
     }
@@ -184,7 +184,7 @@ impl TurnSampler {
 }
 
 impl Trial<'_> {
-    /// From now on the turns are sampled.
+    /// Samples the turns from now on, if there is a sampler.
     pub fn sample_turns(&mut self, sampler: Option<TurnSampler>) {
         self.sampler = sampler;
     }
@@ -196,6 +196,7 @@ impl Trial<'_> {
     }
 }
 
+/// Finds the file that is mapped at this address.
 fn locate(address: u64, mappings: &[CodeMapping]) -> CodeAddress {
     let found = mappings.iter().find_map(|mapping| Some((mapping.place_in_file(address)?, mapping)));
     match found {

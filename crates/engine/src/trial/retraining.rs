@@ -9,18 +9,18 @@ use crate::platform::{cpu, process};
 /// Length of a sample, ns, from which on the branch predictor learns enough within the sample itself.
 pub(super) const LONG_NS: f64 = 3e6;
 
-/// Time of the untimed batches before a round of the sweep, ns: as long as half a short sample. The walk that makes the branch
-/// predictor forget displaces a megabyte from the caches. Behind a single batch of 10 µs a file of 1 MiB cost 1.9 times as much
-/// in small batches as in large ones, with a second-level cache of 2 MiB.
+/// Time of the untimed batches before a round of the sweep, ns: as long as half a short sample. The reset of the branch
+/// predictor displaces a megabyte from the caches. After one untimed batch of 10 µs, a file of 1 MiB cost 1.9 times as much in
+/// small batches as in large ones, with a second-level cache of 2 MiB.
 const WARM_NS: f64 = 100e3;
 
-/// Longest untimed part before a batch, ns. A lap through 32 MiB of cache takes less; what lies in memory is not brought back
-/// by a lap.
+/// Longest untimed part before a batch, ns. A lap through 32 MiB of cache takes less. It does not bring back data that is too
+/// large for the caches.
 const LONGEST_LAP_NS: f64 = 10e6;
 
-/// Resets the branch predictor before a batch of this many iterations, and runs half a batch untimed, at least a lap: that
-/// brings back what the reset has displaced from the caches. An operation that fills a batch has no reset, because one more
-/// of it would take as long as the batch.
+/// Resets the branch predictor before a batch of this many iterations, and runs half a batch untimed, at least a lap, which
+/// brings back what the reset has displaced from the caches. If one operation fills a batch, nothing is done, because one more
+/// would take as long as the batch.
 ///
 /// # Errors
 /// The subject fails.
@@ -33,8 +33,8 @@ pub(super) fn retrain_predictor(
     if batch <= 1 && lap <= 1 {
         return Ok(());
     }
-    // If written code may not be executed, nothing is reset; the untimed part still warms the caches. An emulator would
-    // translate the written code again and again.
+    // If the process may not execute code that it has written, nothing is reset; the untimed part still warms the caches.
+    // Skipped under an emulator, which would translate the written code again and again.
     if !clock.is_marked() {
         cpu::flush_branch_predictor();
     }
@@ -65,8 +65,8 @@ pub(super) fn retrain_by_batches(subject: &mut dyn Subject, iterations: u64, clo
 
 // Preparation of a process that measures.
 
-/// Touches the stack and what makes the branch predictor forget, and locks all memory, so that no page fault interrupts a
-/// sample. Each refusal is a sentence for the record, since the numbers stay valid.
+/// Touches the stack and the code that resets the branch predictor, and locks all memory, so that no page fault interrupts a
+/// sample. Returns a sentence for the record for each step that is refused; the numbers stay valid.
 pub fn prepare_memory() -> Vec<String> {
     process::touch_stack();
     let learnt =
@@ -89,7 +89,7 @@ mod tests {
 
     type Log = Rc<RefCell<Vec<u64>>>;
 
-    /// Additions that note how many were asked for.
+    /// Additions that log the number of iterations of each run.
     struct Additions(Log);
 
     impl Subject for Additions {
@@ -105,11 +105,11 @@ mod tests {
     }
 
     /// The iterations requested from the subject of this case while `act` uses its trial. They do not depend on other tasks.
-    fn asked_of(case: Case, log: &Log, act: impl Fn(&mut Trial)) -> Vec<u64> {
-        asked_at(Scale::Smoke, case, log, act)
+    fn iterations_run(case: Case, log: &Log, act: impl Fn(&mut Trial)) -> Vec<u64> {
+        iterations_run_at(Scale::Smoke, case, log, act)
     }
 
-    fn asked_at(scale: Scale, case: Case, log: &Log, act: impl Fn(&mut Trial)) -> Vec<u64> {
+    fn iterations_run_at(scale: Scale, case: Case, log: &Log, act: impl Fn(&mut Trial)) -> Vec<u64> {
         let place = Place { scratch: "/".into(), scale, cpus: Default::default() };
         let clock = Clock::start_up();
         let bench = Bench { place: &place, clock: &clock, pinned: None, lent: None, other_copies: None };
@@ -120,36 +120,44 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_that_is_kept_begins_with_half_a_batch() {
+    fn a_kept_sample_begins_with_half_a_batch_untimed() {
         let log = Log::default();
         let kept = |trial: &mut Trial| {
             trial.begin_sampling();
             let _ = trial.measure_sample(1000);
         };
-        assert_eq!(asked_of(case(&log), &log, kept), [500, 1000]);
+        assert_eq!(iterations_run(case(&log), &log, kept), [500, 1000]);
         let warm_up = |trial: &mut Trial| drop(trial.measure_sample(1000));
-        assert_eq!(asked_of(case(&log), &log, warm_up), [1000], "Criterion finds out how long a batch takes");
         assert_eq!(
-            asked_of(case(&log).one_by_one(), &log, kept),
+            iterations_run(case(&log), &log, warm_up),
+            [1000],
+            "Criterion finds out how long a batch takes"
+        );
+        assert_eq!(
+            iterations_run(case(&log).one_by_one(), &log, kept),
             [1000],
             "its preparation would be paid twice"
         );
     }
 
     #[test]
-    fn what_goes_round_goes_round_once_untimed() {
+    fn one_whole_lap_runs_untimed_before_a_sample() {
         let log = Log::default();
         let kept = |trial: &mut Trial| {
             trial.begin_sampling();
             let _ = trial.measure_sample(1000);
         };
-        let at_default_scale = |case: Case| asked_at(Scale::Default, case, &log, kept);
+        let at_default_scale = |case: Case| iterations_run_at(Scale::Default, case, &log, kept);
         assert_eq!(at_default_scale(case(&log).lap_length(2500)), [1000, 1000, 500, 1000]);
         assert_eq!(at_default_scale(case(&log).lap_length(200)), [500, 1000]);
-        assert_eq!(asked_of(case(&log).lap_length(2500), &log, kept), [500, 1000], "a smoke run has no laps");
+        assert_eq!(
+            iterations_run(case(&log).lap_length(2500), &log, kept),
+            [500, 1000],
+            "a smoke run has no laps"
+        );
         let turn = |trial: &mut Trial| drop(trial.run_turn(1000, 1));
         assert_eq!(
-            asked_at(Scale::Default, case(&log).lap_length(2500), &log, turn),
+            iterations_run_at(Scale::Default, case(&log).lap_length(2500), &log, turn),
             [1000, 1000, 500, 1000]
         );
     }
@@ -161,14 +169,14 @@ mod tests {
             trial.begin_sampling();
             let _ = trial.measure_sample(1);
         };
-        assert_eq!(asked_of(case(&log), &log, single), [1]);
+        assert_eq!(iterations_run(case(&log), &log, single), [1]);
     }
 
     #[test]
-    fn rounds_of_the_sweep_beside_long_samples_displace_nothing() {
+    fn sweep_rounds_after_long_samples_begin_without_a_reset() {
         let log = Log::default();
         let beside = |elapsed_ns| {
-            asked_of(case(&log), &log, |trial: &mut Trial| {
+            iterations_run(case(&log), &log, |trial: &mut Trial| {
                 trial.begin_sampling();
                 trial.sweeper = Some(Sweeper::new(100));
                 trial.samples.push(Sample { elapsed_ns, ..Sample::default() });
@@ -181,26 +189,26 @@ mod tests {
     }
 
     #[test]
-    fn a_long_sample_learns_by_itself() {
+    fn a_sample_after_a_long_one_has_no_untimed_part() {
         let log = Log::default();
         let after_a_long_one = |trial: &mut Trial| {
             trial.begin_sampling();
             trial.samples.push(Sample { elapsed_ns: LONG_NS, ..Sample::default() });
             let _ = trial.measure_sample(1000);
         };
-        assert_eq!(asked_of(case(&log), &log, after_a_long_one), [1000]);
+        assert_eq!(iterations_run(case(&log), &log, after_a_long_one), [1000]);
     }
 
     #[test]
-    fn a_turn_begins_with_half_a_batch() {
+    fn a_turn_begins_with_half_a_batch_untimed() {
         let log = Log::default();
         let turn = |trial: &mut Trial| drop(trial.run_turn(1000, 2));
-        assert_eq!(asked_of(case(&log), &log, turn), [500, 1000, 1000]);
-        assert_eq!(asked_of(case(&log).one_by_one(), &log, turn), [1000, 1000]);
+        assert_eq!(iterations_run(case(&log), &log, turn), [500, 1000, 1000]);
+        assert_eq!(iterations_run(case(&log).one_by_one(), &log, turn), [1000, 1000]);
     }
 
     #[test]
-    fn a_round_of_the_sweep_begins_with_its_smallest_batch_again_and_again() {
+    fn a_sweep_round_begins_with_untimed_batches_of_the_smallest_size() {
         let log = Log::default();
         let clock = Clock::start_up();
         Sweeper::new(100).run_round(&mut Additions(log.clone()), None, &clock, true).expect("additions");

@@ -36,8 +36,8 @@ pub fn scratch_parent() -> PathBuf {
     given.map_or_else(default_parent, PathBuf::from)
 }
 
-/// The temporary directory; where there is none and TMPDIR names none, another one that may be written. Where it is memory, as on
-/// several distributions, a directory on a disk, if one may be written: reading and writing files is timed there.
+/// The temporary directory. If it cannot be written and TMPDIR names none, another writable directory. If it is in memory, as
+/// on several distributions, a writable directory on a disk, if there is one: cases time reads and writes of files there.
 pub fn default_parent() -> PathBuf {
     let temporary = std::env::temp_dir();
     let is_named = std::env::var_os("TMPDIR").is_some_and(|directory| !directory.is_empty());
@@ -110,7 +110,7 @@ pub fn common_path(scratch: &Path, key: &str) -> PathBuf {
 /// It cannot be made.
 pub fn check_writable(place: &Path) -> Result<()> {
     let made = make_directory_in(place)?;
-    // To remove an empty directory takes no descriptor, and there may be none left. If it stays, the drop removes it.
+    // Removing an empty directory takes no descriptor, and none may be left. If this fails, the drop removes the directory.
     let _ = std::fs::remove_dir(made.path());
     Ok(())
 }
@@ -119,7 +119,7 @@ fn is_still_ours(locked: Option<&File>, directory: &Path) -> bool {
     locked.map_or(directory.is_dir(), |file| plain_file::is_still_at(file, directory))
 }
 
-/// Locks a directory of this user. `None`: it is another user's, no directory, or locked.
+/// Locks a directory of this user. `None` if it is another user's, not a directory, or locked already.
 fn lock_directory(directory: &Path) -> Option<Flock<File>> {
     Flock::lock(plain_file::open_own(directory, Metadata::is_dir)?, FlockArg::LockExclusiveNonblock).ok()
 }
@@ -134,7 +134,7 @@ pub fn remove_orphans(temporary: &Path) {
             lock_directory(&directory).filter(|locked| plain_file::is_still_at(locked, &directory))
         {
             remove_contents(&locked);
-            // Only an empty directory is removed so: one that was put there meanwhile keeps what it holds.
+            // This removes only an empty directory: another one that was put there meanwhile keeps its contents.
             let _ = std::fs::remove_dir(&directory);
         }
     }
@@ -165,7 +165,7 @@ mod tests {
     use syscost_platform::testing::print_skipped;
 
     #[test]
-    fn a_temporary_directory_in_memory_gives_way_to_a_disk_where_there_is_one() {
+    fn a_disk_directory_is_preferred_to_a_temporary_directory_in_memory() {
         let shared = PathBuf::from("/dev/shm");
         if volume::filesystem_and_medium(&shared).1 != Medium::Memory {
             print_skipped("/dev/shm is no file system in memory here");
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_a_dead_process_left_is_removed() {
+    fn only_unlocked_directories_of_ended_processes_are_removed() {
         let temporary = tempfile::tempdir().expect("a directory");
         let dead = temporary.path().join(format!("{PREFIX}4194305-abc")); // above the largest pid there can be
         let alive = temporary.path().join(format!("{PREFIX}{}-abc", std::process::id()));
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_directory_of_ours_is_left_alone_and_waits_for_nobody() {
+    fn pipes_links_and_files_with_a_matching_name_are_left_alone() {
         let temporary = tempfile::tempdir().expect("a directory");
         let named = |end: &str| temporary.path().join(format!("{PREFIX}4194305-{end}"));
         let treasure = temporary.path().join("treasure");

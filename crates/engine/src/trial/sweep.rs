@@ -17,27 +17,27 @@ use crate::statistic::{Random, fit_line, median_interval, percentile};
 /// Length of the smallest batch, ns: a hundred times the clock's own cost, and short enough that most batches run between
 /// two timer interrupts (250 to 1000 per second).
 const UNIT_NS: f64 = 10_000.0;
-/// Smallest batch in steps of a coarse clock, so that one step is 0.4 % of it. It matters for AArch64's usual 24 MHz and
-/// for emulators that count microseconds.
+/// Least length of the smallest batch in steps of the clock: one step is then 0.4 % of it. This limit matters for AArch64's
+/// usual 24 MHz and for emulators that count microseconds.
 const UNIT_STEPS: f64 = 250.0;
 /// Longest round that may run after every sample, ns.
 const BESIDE_NS: f64 = 2e6;
 /// Fewest rounds whose medians have a useful interval.
-const FEWEST: usize = 20;
+const FEWEST_ROUNDS: usize = 20;
 const SIZES: [u64; 4] = [1, 2, 3, 4];
 
 /// How long to sweep before the samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effort {
-    /// Only as much as shows whether a round may run after every sample: the case is proved already.
+    /// Only enough rounds to show whether one may run after every sample. The case is already proved.
     Brief,
     /// The proof at this scale.
     Proof(Scale),
 }
 
 impl Effort {
-    /// Fewest and most rounds, and the time after which no further one begins, ns: the untimed part of an iteration may be
-    /// long.
+    /// The fewest and the most rounds, and the time after which no further round begins, ns. The time is limited because the
+    /// untimed part of an iteration may be long.
     fn round_limits(self) -> (usize, usize, f64) {
         match self {
             Self::Brief => (5, 21, 4e6),
@@ -52,33 +52,34 @@ impl Effort {
 #[derive(Clone, Debug)]
 pub(super) struct Sweep {
     pub slope: Interval,
-    /// Three quarters of the rounds have a slope below this: no single batch that was interrupted makes it large.
+    /// Upper quartile of the slopes of the rounds. A single interrupted batch does not make it large.
     pub slope_quartile: f64,
     pub intercept: Interval,
     pub control: Option<Interval>,
     pub net: Option<Interval>,
     /// The control's slope over the subject's.
     pub ratio: Option<Interval>,
-    /// Ratio of the time of twice the iterations to that of once, without the constant overhead; 2 for a proportional cost.
+    /// Ratio of the time of 2n iterations to that of n, without the constant overhead; 2 if time is proportional to iterations.
     pub doubling: Interval,
     /// Iterations of the smallest batch.
     pub unit: u64,
 }
 
 impl Sweep {
-    /// Time of an iteration of the largest batch, with the overhead of the batch, ns.
+    /// Time per iteration in the largest batch, including its share of the batch's overhead, ns.
     pub(super) fn ns_each_in_largest(&self) -> f64 {
         let largest = SIZES[SIZES.len() - 1] * self.unit;
         self.slope.estimate + self.intercept.estimate / largest as f64
     }
 }
 
-/// How long the smallest batch takes by this clock, ns, unless most of it is not timed.
+/// Wanted length of the timed part of the smallest batch with this clock, ns. A mostly untimed batch has a shorter one.
 pub(super) fn smallest_batch_ns(clock: &Clock) -> f64 {
     UNIT_NS.max(UNIT_STEPS * clock.step_ns())
 }
 
-/// Finds the number of iterations that takes [`smallest_batch_ns`], and the batch by which it was found. The operation is warm afterwards.
+/// Returns the number of iterations that takes [`smallest_batch_ns`], and the batch from which it was computed. The operation
+/// is warm afterwards.
 ///
 /// # Errors
 /// The subject fails, or takes no time.
@@ -143,7 +144,7 @@ impl Sweeper {
         resets: bool,
     ) -> Result<()> {
         let began = clock.start();
-        // Once a round, as once a sample: slope and median are of the same mode.
+        // Reset once per round, as once per sample, so that slope and median belong to the same mode of the predictor.
         if resets {
             retrain_by_batches(subject, self.unit, clock)?;
         }
@@ -164,7 +165,7 @@ impl Sweeper {
 
     /// The result of the rounds from this one on, or of all rounds if those are too few for an interval.
     pub(super) fn result_since(&self, first: usize) -> Sweep {
-        let late = self.rounds.get(first..).filter(|rounds| rounds.len() >= FEWEST);
+        let late = self.rounds.get(first..).filter(|rounds| rounds.len() >= FEWEST_ROUNDS);
         summarize_rounds(late.unwrap_or(&self.rounds), self.unit)
     }
 }
@@ -228,14 +229,14 @@ fn summarize_rounds(rounds: &[Round], unit: u64) -> Sweep {
     }
 }
 
-/// The factor in time for twice the iterations, computed per round: a round is short, so its batches are of one mode. Medians per
-/// size mix modes where the core is by turns nearly twice as fast, as beside a busy hyperthread. They accepted a parabola 3 times
-/// in 100, and rejected a line one time in three.
+/// The factor by which twice the iterations take longer: the median over the rounds, since the core has one speed within a
+/// short round. Medians per size mix speeds where the core is at times nearly twice as fast, as beside a busy hyperthread. They
+/// accepted a parabola 3 times in 100, and rejected a line one time in three.
 fn doubling_factor(rounds: &[Round]) -> Interval {
     median_interval(&rounds.iter().map(|round| doubling_of_round(round.subject)).collect::<Vec<_>>())
 }
 
-/// 1 plus the growth of the second half of the sizes over that of the first half, which is 2 on a line.
+/// 1 plus the ratio of the growth of time over the second half of the sizes to that over the first half; 2 for a straight line.
 fn doubling_of_round([one, two, three, four]: [f64; 4]) -> f64 {
     let first = (two - one) + (three - two) / 2.0;
     let second = (four - three) + (three - two) / 2.0;
@@ -252,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_taken_apart() {
+    fn slope_intercept_and_net_cost_of_a_line_are_found() {
         let found = summarize_rounds(&rounds(|n| 40.0 + 3.0 * n), 10);
         assert!((found.slope.estimate - 3.0).abs() < 1e-9);
         assert!((found.intercept.estimate - 40.0).abs() < 1e-9);
@@ -261,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_that_was_interrupted_does_not_make_time_grow() {
+    fn an_interrupted_batch_does_not_raise_the_slope_quartile() {
         let mut flat = rounds(|_| 60.0);
         flat[3].subject[3] = 9_000.0;
         assert!(summarize_rounds(&flat, 10).slope_quartile.abs() < 1e-9);
@@ -269,13 +270,13 @@ mod tests {
     }
 
     #[test]
-    fn a_parabola_does_not_double() {
+    fn the_doubling_of_a_parabola_is_above_that_of_a_line() {
         assert!(summarize_rounds(&rounds(|n| n * n), 10).doubling.low > 2.5);
     }
 
     #[test]
-    fn a_core_that_is_by_turns_faster_neither_straightens_a_parabola_nor_bends_a_line() {
-        // Half of the rounds are slow, and in one round a single batch.
+    fn changes_of_the_core_speed_hide_neither_a_line_nor_a_parabola() {
+        // Half of the rounds are slow; in one further round a single batch is slow.
         let fast = [1.0; 4];
         let speeds =
             [vec![fast; 7], vec![fast.map(|one| 1.78 * one); 7], vec![[1.0, 1.78, 1.0, 1.0]]].concat();

@@ -10,19 +10,19 @@ use std::hint::black_box;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 
-/// Instructions of an iteration without an operation: counting down and a jump.
-const EMPTY_LOOP: f64 = 2.0;
+/// Instructions per iteration of an empty loop: a decrement and a jump.
+const EMPTY_LOOP_INSTRUCTIONS: f64 = 2.0;
 /// Bytes of a result that one instruction stores.
-const STORED: usize = 32;
+const STORED_BYTES: usize = 32;
 
-/// What an operation is prepared with.
+/// The argument of `prepare`: where the case is set up, and the gauges that the operation adds.
 pub struct Preparation<'a> {
     /// The scratch directory, the scale and the CPUs.
     pub place: &'a Place,
     gauges: Vec<(Found, Gauge)>,
 }
 
-/// A figure of one's own, averaged over the notes of a batch and shown with its interval.
+/// A figure that the user defines: the mean of the values noted in a batch, shown with its interval.
 #[derive(Clone, Debug, Default)]
 pub struct Gauge(Rc<Cell<(f64, u64)>>);
 
@@ -38,7 +38,7 @@ struct Prepared<B> {
 
 impl Case {
     /// An operation that `prepare` makes in the measuring process, where it may own a collection or an open file. An iteration
-    /// is one call of it. Its result goes through [`black_box`] and is dropped, all of that timed, as by Criterion.
+    /// is one call of it. Its result passes through [`black_box`] and is dropped; both are timed, as in Criterion.
     ///
     /// ```
     /// use syscost_engine::Case;
@@ -50,8 +50,8 @@ impl Case {
     /// assert_eq!(case.claims.len(), 1, "it keeps working");
     /// ```
     ///
-    /// The case claims [`Claim::KeepsWorking`]. A witness runs some iterations in a copy of the process, which shares the
-    /// positions of open files; a `prepare` that starts threads leaves it *unwitnessed*.
+    /// The case claims [`Claim::KeepsWorking`]. A witness runs some iterations in a forked copy of the process, which shares
+    /// the positions of open files. If `prepare` starts threads, the case is *unwitnessed*.
     pub fn prepared<F, O>(
         name: impl Into<String>,
         title: impl Into<String>,
@@ -107,7 +107,7 @@ impl Case {
     }
 }
 
-/// The loop of a batch. It is no part of its caller, so that the code around it does not change it.
+/// The loop of a batch. It is not inlined, so that the surrounding code does not change how it is compiled.
 #[inline(never)]
 fn repeat<O>(operation: &mut impl FnMut() -> O, n: u64) {
     for _ in 0..n {
@@ -136,11 +136,11 @@ fn run_batch<A: Future>(
 
 /// Instructions of an iteration without an operation that passes a result of this type to [`black_box`].
 pub fn empty_loop_instructions<O>() -> f64 {
-    EMPTY_LOOP + size_of::<O>().div_ceil(STORED) as f64
+    EMPTY_LOOP_INSTRUCTIONS + size_of::<O>().div_ceil(STORED_BYTES) as f64
 }
 
 impl Preparation<'_> {
-    /// A gauge of this name and unit, such as `B`, or empty for a number.
+    /// Adds a gauge of this name and unit, such as `B`. The unit of a plain number is empty.
     pub fn gauge(&mut self, name: &'static str, unit: &'static str) -> Gauge {
         let gauge = Gauge::default();
         self.gauges.push((Found::new(name, unit, Vec::new()), gauge.clone()));
@@ -149,7 +149,7 @@ impl Preparation<'_> {
 }
 
 impl Gauge {
-    /// Notes a value. Where an operation calls it, its two additions are timed with it.
+    /// Notes a value. If the operation calls this, its two additions are timed too.
     #[inline]
     pub fn note(&self, value: f64) {
         let (sum, count) = self.0.get();
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn an_executor_that_leaves_the_batch_is_disproved() {
+    fn an_executor_that_returns_before_the_batch_ends_is_disproved() {
         let once = |mut batch: Batch<'_>| {
             let _ = batch.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         };
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_has_a_case_for_each_value_named_by_it() {
+    fn over_makes_a_case_for_each_value_and_names_it_by_the_value() {
         let cases =
             Case::over("numbers", [1, 10], |count| Case::prepared("sum", "a sum", move |_| move || count));
         let named: Vec<_> = cases.iter().map(|case| (case.name.as_str(), case.parameter)).collect();

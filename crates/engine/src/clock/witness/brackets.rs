@@ -1,4 +1,4 @@
-//! What stands in the brackets of the clock, and nothing around it: neither the set-up nor the drop of a batch.
+//! Counts the instructions inside the brackets of the clock, without the set-up and the drop of a batch around them.
 
 use super::{FEW_STEPPED, STEPS_OF_FEW, WitnessReport, compare_runs};
 use crate::clock::{Clock, Ticks};
@@ -6,14 +6,14 @@ use crate::error::{Error, Result};
 use crate::platform::bracket_steps::{Executions, StepCount, count_steps, count_steps_behind};
 use crate::platform::ptrace::Sighting;
 
-/// Iterations of both runs of what is counted in brackets: whole blocks of a loop that was unrolled, and between them no collection
-/// grows that doubles its size.
+/// Iterations of the two runs that are counted in brackets: whole blocks of an unrolled loop. Between the two numbers, a
+/// collection that doubles its size does not grow.
 pub const MANY_BRACKETED: [u64; 2] = [80, 96];
-/// Likewise of an operation that is long.
+/// As [`MANY_BRACKETED`], for a long operation.
 const FEW_BRACKETED: [u64; 2] = [10, 14];
 
-/// Counts what a batch executes in the brackets of the clock that `run` is given, in a forked copy of this process. `None` if that
-/// takes more than `limit` steps.
+/// Counts the instructions that `run` executes in the brackets of the clock that it is given, in a forked copy of this process.
+/// `None` if that takes more than `limit` steps.
 ///
 /// # Errors
 /// The kernel or a sandbox refuses `ptrace`, this processor has no marks, or `run` fails under it.
@@ -31,8 +31,9 @@ fn counting_body(run: impl FnOnce(&Clock) -> Result<Ticks>, clock: &Clock) -> im
     move || _ = run(&counting).unwrap_or_else(|_| std::panic::resume_unwind(Box::new(())))
 }
 
-/// Instructions of an iteration between these two numbers of them, in brackets, by a breakpoint at an instruction that each
-/// iteration executes once: what comes before runs at full speed. `None` if that takes more than `limit` steps.
+/// Instructions per iteration in brackets, counted from iteration `less` to iteration `more`. A breakpoint at the address
+/// `once`, which each iteration executes once, lets earlier iterations run at full speed. `None` if counting takes more than
+/// `limit` steps.
 ///
 /// # Errors
 /// As of [`count_in_brackets`]; [`Error::Missing`] where there is no breakpoint, or not every
@@ -44,7 +45,7 @@ pub fn count_each_behind(
     clock: &Clock,
     limit: u64,
 ) -> Result<Option<f64>> {
-    // From the first iteration of these to the one behind them: that before the first may be the last of which memory has grown.
+    // Counts from iteration `less` + 1 to `more` + 1, since memory may grow for the last time in iteration `less`.
     let body = counting_body(|counting| run(more + 1, counting), clock);
     let counted = count_steps_behind(body, once, less + 1, limit)?;
     let Some(count) = counted else { return Ok(None) };
@@ -56,7 +57,8 @@ pub fn count_each_behind(
     }
 }
 
-/// An instruction that each iteration of two batches of these numbers of them executed once.
+/// The address of an instruction that each iteration of two batches executed once, if there is one. The second argument is the
+/// batches' numbers of iterations.
 pub fn find_once([few, many]: [StepCount; 2], [less, more]: [u64; 2]) -> Option<usize> {
     let is_each = |seen: &Executions| {
         let many = many.executions(seen.address);
@@ -65,12 +67,14 @@ pub fn find_once([few, many]: [StepCount; 2], [less, more]: [u64; 2]) -> Option<
     few.executed.into_iter().find(is_each).map(|seen| seen.address)
 }
 
-/// Whether this number of executions is one an iteration. At the head of a loop there is one more, which finds that none is left.
+/// Whether an instruction that was executed this many times is executed once per iteration. The head of a loop is executed once
+/// more, when no iteration is left.
 fn is_once(times: u64, iterations: u64) -> bool {
     (iterations..=iterations + 1).contains(&times)
 }
 
-/// As [`watch_runs`](super::watch_runs) by [`Watch::StepsAlone`](super::Watch::StepsAlone), of what stands in brackets. `None` if `run` opens no bracket.
+/// As [`watch_runs`](super::watch_runs) by [`Watch::StepsAlone`](super::Watch::StepsAlone), for the code inside brackets.
+/// `None` if `run` opens no bracket.
 ///
 /// # Errors
 /// As of [`count_in_brackets`].
@@ -89,7 +93,8 @@ pub(crate) fn watch_brackets(
         if few.brackets == 0 {
             return Ok(None);
         }
-        // Fewer instructions of more iterations: memory was not allocated alike, and neither says what an iteration executes.
+        // More iterations executed fewer instructions: the runs allocated memory differently, and show nothing about an
+        // iteration.
         if few.instructions > many.instructions {
             continue;
         }
@@ -114,7 +119,7 @@ mod tests {
     use crate::platform::arch;
 
     #[test]
-    fn what_stands_around_brackets_is_no_part_of_an_iteration() {
+    fn code_around_brackets_is_not_counted() {
         let clock = Clock::start_up();
         let prepared = |n: u64, clock: &Clock| {
             arch::register_loop(1_000 * n);
@@ -127,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_of_which_the_longer_executes_less_say_nothing() {
+    fn a_longer_batch_that_executes_less_gives_an_empty_report() {
         let clock = Clock::start_up();
         let falling = |n: u64, clock: &Clock| Ok(clock.time(|| arch::register_loop(10_000 / n)));
         let seen = watch_brackets(falling, &clock, 30_000).expect("traced").expect("a bracket");

@@ -1,14 +1,14 @@
-//! How Criterion drives a case in a measuring process. This file and `replay` are all that knows Criterion's order of calls.
+//! How Criterion drives a case in a measuring process. Only this file and `replay` depend on Criterion's order of calls.
 //!
 //! **What Criterion does here**: it reads its own command line, and its group calls the closure in [`Batches::run_by_criterion`] again
 //! and again, since its warm-up never ends: the first call is our warm-up, and each further one a sample. A test (`--test`) is one
 //! call, which takes all samples.
 //!
-//! **What it does not do**: it sizes no batch (the trial does, from the share of the time that is timed), it runs no statistics,
-//! and it writes no file of one execution, because one execution is not the run. After the last sample this process unwinds out
-//! of Criterion's warm-up; that is the only way to end a case there. Out of Criterion's samples, and of its test, no process may unwind:
-//! they are called through a function of C, for which a compiler of RISC-V writes no unwind table. `replay` gives Criterion the samples
-//! of all executions at once: then it computes, compares and writes its files.
+//! **What it does not do**: it sizes no batch (the trial does, from the share of the time that is timed), it runs no
+//! statistics, and it writes no file of one execution, because one execution is not the run. After the last sample this process
+//! unwinds out of Criterion's warm-up; that is the only way to end a case there. A process may not unwind out of Criterion's
+//! samples or its test: these are called through a C function, for which a RISC-V compiler writes no unwind table. `replay`
+//! gives Criterion the samples of all executions at once: then it computes, compares and writes its files.
 //!
 //! Source: criterion 0.8, `routine.rs` (`warm_up`, `bench`, `test`); crate `alloca` 0.4.
 
@@ -23,25 +23,25 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The payload of the unwinding that ends a case, with or without all of its samples.
+/// The panic payload that ends a case, whether or not it has all of its samples.
 struct Complete;
 
-/// A new Criterion for one case. One Criterion would give a repeated id another directory.
+/// Returns a new Criterion for one case. A single one for all cases would give a repeated id another directory.
 pub(super) fn configured_criterion<M: Measurement + 'static>(
     sampling: &Sampling,
     measurement: M,
     home: &Path,
 ) -> Criterion<M> {
-    // Set here and not on a group, where it would override the command line.
+    // Set here and not on a group, whose settings would override the command line.
     criterion_without_plots()
         .sample_size(sampling.samples)
         .measurement_time(sampling.measurement)
         .nresamples(sampling.resamples)
         .output_directory(home)
-        // Before the measurement, so that the program has this function once.
+        // Called before the measurement is set, so that the program contains one instance of this generic function.
         .configure_from_args()
         .with_measurement(measurement)
-        // The driver has chosen the cases, by their own names.
+        // No filter: the driver has already chosen the cases, by their own names.
         .with_filter("")
 }
 
@@ -58,9 +58,9 @@ pub(super) struct Batches<'a> {
     pub(super) iterations: u64,
     /// Number of samples.
     pub(super) samples: usize,
-    /// How long the warm-up is at least.
+    /// Least duration of the warm-up.
     pub(super) warm_up: Duration,
-    /// Events that are counted when all samples are there.
+    /// Events that are counted after the last sample.
     pub(super) events: &'a [Event],
 }
 
@@ -82,7 +82,7 @@ impl Batches<'_> {
             group.bench_function(name, |b| {
                 b.iter_custom(|n| {
                     ended = match (is_test, calls) {
-                        // One batch says little about disturbances: a test takes all samples at once.
+                        // A test takes all samples in this one call, since a single batch shows little of disturbances.
                         (true, _) => (0..self.samples).try_for_each(|taken| self.take_sample(taken)),
                         (false, 0) => self.run_warm_up(n),
                         (false, _) => self.take_sample(calls - 1),
@@ -112,7 +112,7 @@ impl Batches<'_> {
         Ok(Box::new(self.trial.conclude(self.samples)?))
     }
 
-    /// One small batch, and batches of a sample until the time of the warm-up is over.
+    /// Runs one small batch, then batches as long as a sample until the time of the warm-up is over.
     fn run_warm_up(&mut self, iterations: u64) -> Result<(), CaseEnd> {
         let begun = Instant::now();
         self.trial.measure_sample(iterations)?;
@@ -122,7 +122,7 @@ impl Batches<'_> {
         Ok(())
     }
 
-    /// The sample behind those `taken`.
+    /// Takes the next sample; `taken` samples were taken before.
     fn take_sample(&mut self, taken: usize) -> Result<(), CaseEnd> {
         self.trial.begin_sampling();
         self.trial.measure_sample(self.iterations)?;
@@ -132,14 +132,14 @@ impl Batches<'_> {
 
 // How many samples an execution has, and how long they are.
 
-/// What is timed of a short sample, ns. The branch predictor is made to forget before a sample, and often learns otherwise at the
-/// next interrupt, before which a short one mostly ends: of two runs of 21 system calls with samples of 800 µs a tenth differed by
-/// 6 to 34 %, with these by 1 or 2 %.
+/// Timed part of a short sample, ns. The branch predictor is reset before a sample, and often learns another pattern at the
+/// next interrupt; a short sample mostly ends before that. Between two runs of 21 system calls with samples of 800 µs, a tenth
+/// of the calls differed by 6 to 34 %; with these samples, by 1 or 2 %.
 const SHORT_NS: f64 = 200e3;
-/// Fewest iterations of a short sample. Fewer are not asked for the share of their time that is timed.
-const SHORT: u64 = 8;
-/// The share of the sampling time that is timed: half a batch goes before each.
-const TIMED: f64 = 2.0 / 3.0;
+/// Fewest iterations of a short sample: with fewer, the full timed share is not required.
+const FEWEST_SHORT_ITERATIONS: u64 = 8;
+/// The share of the sampling time that is timed: half a batch runs untimed before each batch.
+const TIMED_PART: f64 = 2.0 / 3.0;
 
 /// Sampling time of an execution of several copies: ten samples of 4 ms. A reading of the counters takes some 30 µs.
 const MEASUREMENT_OF_COPIES: Duration = Duration::from_millis(60);
@@ -147,7 +147,7 @@ const MEASUREMENT_OF_COPIES: Duration = Duration::from_millis(60);
 /// Criterion's settings for one scale.
 pub(super) struct Sampling {
     pub(super) samples: usize,
-    /// Untimed batches before the first sample, where the user gives no other time.
+    /// Duration of the warm-up before the first sample, unless the user gives another.
     pub(super) warm_up: Duration,
     pub(super) measurement: Duration,
     pub(super) resamples: usize,
@@ -168,14 +168,15 @@ impl Sampling {
         Self { samples, warm_up, measurement, resamples, is_short: scale == Scale::Default }
     }
 
-    /// The same for several copies that begin their samples together: longer ones, of which the readings of the counters
-    /// before and after them, which each copy makes at its own pace, are a small part.
+    /// The settings for several copies that begin their samples together. Their samples are longer: each copy reads its
+    /// counters before and after a sample at its own pace, and these readings must be a small part of it.
     pub(super) fn for_copies(self) -> Self {
         Self { measurement: self.measurement.max(MEASUREMENT_OF_COPIES), is_short: false, ..self }
     }
 
-    /// How many samples an execution has, and of how many iterations, a multiple of `lap`: short ones where an operation, or a
-    /// lap, is short and the user asks for nothing else. `sized` finds the iterations that take a number of nanoseconds.
+    /// Returns the number of samples of an execution, and the iterations of each, a multiple of `lap`. Samples are short if the
+    /// operation or its lap is short and the user gives neither a number nor a time. `sized` returns the iterations that take a
+    /// given number of nanoseconds.
     ///
     /// # Errors
     /// Those of `sized`.
@@ -187,11 +188,12 @@ impl Sampling {
     ) -> Result<(usize, u64), E> {
         // The timed part of each sample.
         let whole = seconds.unwrap_or(self.measurement.as_secs_f64());
-        let wanted_ns = TIMED * 1e9 * whole / samples.unwrap_or(self.samples).max(1) as f64;
+        let wanted_ns = TIMED_PART * 1e9 * whole / samples.unwrap_or(self.samples).max(1) as f64;
         if self.is_short && samples.is_none() && seconds.is_none() {
-            // Not scaled to a longer one: what comes before a batch, like a walk round a ring, may be most of a short one.
+            // This size is not scaled up for a longer sample: untimed work before a batch, such as a walk round a ring, may be
+            // most of a short batch.
             let iterations = sized(SHORT_NS)?;
-            if iterations >= SHORT.max(lap) {
+            if iterations >= FEWEST_SHORT_ITERATIONS.max(lap) {
                 return Ok((2 * self.samples, iterations.next_multiple_of(lap)));
             }
         }
@@ -199,7 +201,8 @@ impl Sampling {
     }
 }
 
-/// Samples of an execution, and iterations of each, as a run at default scale has them on a machine `slowness` times as slow.
+/// Returns the number of samples of an execution, and the iterations of each, as in a run at default scale on a machine
+/// `slowness` times as slow.
 ///
 /// # Errors
 /// Those of [`Trial::size_batch`].
@@ -213,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_short_operation_has_short_samples_and_a_user_what_is_asked_for() {
+    fn short_operations_have_short_samples_unless_the_user_asks_for_others() {
         let at = |scale, asked, each_ns: f64| {
             let sized = |ns: f64| Ok::<_, ()>((ns / each_ns).round().max(1.0) as u64);
             Sampling::for_scale(scale).size_samples(asked, 1, sized).expect("sized")
@@ -228,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_before_each_batch_that_fills_a_short_sample_leaves_a_long_one_its_iterations() {
+    fn untimed_work_that_fills_a_short_sample_does_not_shorten_a_long_one() {
         let sized = |ns: f64| Ok::<_, ()>(if ns < 700e3 { 3 } else { (ns / 25.0) as u64 });
         let sampling = Sampling::for_scale(Scale::Default);
         assert_eq!(sampling.size_samples((None, None), 1, sized), Ok((10, 32_000)));

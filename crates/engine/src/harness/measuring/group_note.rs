@@ -1,4 +1,4 @@
-//! What a measuring process says of itself: its group, its clock, and notes on both.
+//! The messages of a measuring process about itself: its group, its clock, and notes on both.
 
 use crate::case::{Group, Scale};
 use crate::clock::{Clock, USER_HZ};
@@ -32,7 +32,7 @@ fn run_notes(assignment: &Assignment) -> Vec<String> {
     notes
 }
 
-/// The group without cases, with notes on the clock and the run.
+/// Returns the record of the group, still without cases, with notes on the clock and the run.
 pub(super) fn prepare_group_run(
     group: &Group,
     clock: &Clock,
@@ -109,7 +109,7 @@ pub(super) fn send_verified_clock(clock: &Clock, sender: &mut Sender) -> Result<
 /// The message of the last panic.
 static MESSAGE: Mutex<String> = Mutex::new(String::new());
 
-/// From here on a panic is recorded and prints nothing.
+/// Installs a panic hook: from now on a panic is recorded and not printed.
 pub(super) fn record_panics() {
     std::panic::set_hook(Box::new(|info| {
         let message = info.to_string().replace('\n', " ");
@@ -132,7 +132,7 @@ pub(super) fn last_message() -> String {
 
 // A CPU and memory of its own for a measuring process.
 
-/// Claims a CPU, pins the process to it and prepares its memory. What fails becomes a note, since the numbers stay valid.
+/// Claims a CPU, pins the process to it and prepares its memory. Each failure becomes a note, because the numbers stay valid.
 pub(super) fn claim_cpu_and_memory() -> (Option<cpu::Claimed>, Vec<String>) {
     let mut notes = Vec::new();
     let claimed = cpu::claim_cpu().filter(|claimed| match cpu::pin_and_verify(claimed.cpu) {
@@ -175,7 +175,7 @@ impl Before {
         Some(Self { machine: Snapshot::take().ok()?, own: Own::read_usage()? })
     }
 
-    /// The activity since.
+    /// The activity of the machine since these readings; `None` where `/proc` cannot be read.
     pub(super) fn activity_until_now(self) -> Option<Meanwhile> {
         let (own, machine) = (Own::read_usage()?, Snapshot::take().ok()?);
         Some(activity_between(&self, &Self { machine, own }))
@@ -240,7 +240,7 @@ mod tests {
         let least = begun.elapsed().as_secs_f64();
         let meanwhile = before.activity_until_now().expect("/proc");
         let all = meanwhile.seconds * crate::platform::process::cpus_online() as f64;
-        // Our 0.3 s, counted as others', would exceed all CPU time that is left.
+        // If our 0.3 s were counted as others', the sum would exceed all CPU time that is left.
         assert!(meanwhile.others_seconds <= all - 0.3 + 0.1, "{meanwhile:?}");
         assert!(meanwhile.seconds >= least && meanwhile.free_bytes.0 > 0, "{least} {meanwhile:?}");
     }

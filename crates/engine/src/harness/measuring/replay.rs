@@ -1,5 +1,5 @@
-//! Gives Criterion the samples of all executions of a case at once, so that its files, its report and its comparisons are
-//! of the whole run, in the order in which the samples were measured.
+//! Gives Criterion the samples of all executions of a case at once, so that its files, its report and its comparisons cover the
+//! whole run, in the order in which the samples were measured.
 
 use super::criterion_drive::criterion_without_plots;
 use super::{Counted, CycleTime, EventCount};
@@ -26,16 +26,16 @@ const RESAMPLES: usize = 10_000;
 /// Ends Criterion's warm-up after its first call.
 const ONE_CALL: Duration = Duration::from_nanos(1);
 
-/// How Criterion's lines on its progress begin. Here they are not true: the samples were measured before.
+/// The beginning of Criterion's progress lines. These are dropped, because the samples were measured before.
 const PROGRESS: &str = "Benchmarking ";
 
-/// A baseline that cannot be saved: no name has a separator.
-const NOTHING: &str = "no/baseline";
+/// The name of a baseline that cannot exist: names have no path separator.
+const NO_BASELINE: &str = "no/baseline";
 
 /// Has Criterion write its files for these cases.
 ///
 /// # Errors
-/// The unit cannot be measured, or the driver has gone.
+/// The unit cannot be measured, or the driver has ended.
 pub(super) fn write(
     group: &Group,
     (cases, clock): (&[Samples], Option<ClockScale>),
@@ -62,9 +62,9 @@ fn replay_cases<M: Counted>(
     // With `--verbose` Criterion's report is printed when it is complete.
     let silence = if arguments.loud { Silence::with_replay(PROGRESS) } else { Silence::new() }?;
     for case in cases {
-        // The driver takes a process that is silent for minutes for one that hangs.
+        // The driver assumes that a process which is silent for minutes hangs.
         sender.send(&Message::Begin(format!("{}/{}", group.name, case.name)))?;
-        // A case that Criterion gives up leaves no files, which the driver sees; the others get theirs.
+        // If Criterion panics on a case, the driver notices that its files are missing; the other cases get theirs.
         let _ = catch_unwind(AssertUnwindSafe(|| replay_case(group, case, Rc::clone(&shown_as), arguments)));
     }
     drop(silence);
@@ -76,12 +76,12 @@ fn replay_case<M: Counted>(group: &Group, case: &Samples, shown_as: Rc<M>, argum
     let mut criterion = criterion.configure_from_args().with_measurement(Recorded(shown_as));
     if !prepare_baseline(&format!("{}/{}", group.name, case.name), arguments) {
         // With a baseline that does not exist, and `strict` off, Criterion compares nothing.
-        criterion = criterion.retain_baseline(NOTHING.into(), false);
+        criterion = criterion.retain_baseline(NO_BASELINE.into(), false);
     }
-    // The driver has chosen the cases, by their own names.
+    // No filter: the driver has already chosen the cases, by their own names.
     let mut criterion = criterion.with_filter("");
     let mut of_group = criterion.benchmark_group(criterion_name(group.name));
-    // Set on the group, where they outweigh the command line: the samples are there already.
+    // Set on the group, whose settings override the command line: the samples exist already.
     of_group.sampling_mode(SamplingMode::Flat).sample_size(case.values.len());
     of_group.warm_up_time(ONE_CALL).measurement_time(Duration::from_secs(1));
     if let Some(work) = case.work {
@@ -90,7 +90,7 @@ fn replay_case<M: Counted>(group: &Group, case: &Samples, shown_as: Rc<M>, argum
             Work::Elements(elements) => Throughput::Elements(elements),
         });
     }
-    // The first call is the warm-up, which gets a value and uses none up.
+    // The first call is Criterion's warm-up. It gets the first value, which the first sample gets again.
     let mut values = case.values.first().into_iter().chain(case.values.iter().cycle());
     of_group.bench_function(criterion_name(&case.name), |b| {
         b.iter_custom(|iterations| values.next().map_or(0.0, |value| value * iterations as f64));
@@ -107,7 +107,7 @@ fn restore_names(group: &str, name: &str, place: &str) {
     }
     let id = format!("{group}/{name}");
     let file = criterion_home().join(baseline::criterion_directory(&id)).join(place).join("benchmark.json");
-    // A file that is not there, or is none of Criterion's, is what the driver complains of.
+    // The driver reports a file that is missing or not Criterion's.
     let Some(mut names) =
         plain_file::read(&file, LIMIT).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok())
     else {
@@ -132,7 +132,7 @@ fn prepare_baseline(id: &str, arguments: &Arguments) -> bool {
     arguments.compare.is_none() && std::fs::remove_dir_all(&saved).is_ok()
 }
 
-/// Criterion measurement of values that were measured before, shown as those of another.
+/// Criterion measurement of values that were measured before. They are formatted as by the measurement `M`.
 struct Recorded<M>(Rc<M>);
 
 impl<M: Counted> Measurement for Recorded<M> {

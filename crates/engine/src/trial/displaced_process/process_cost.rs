@@ -1,18 +1,18 @@
-//! What the runs of a covered process say of its cost, by each estimator, or why an estimator says nothing.
+//! The cost of a covered process by each estimator, or the reason why an estimator gives none.
 
 use super::Covered;
 use crate::statistic::Interval;
 use crate::statistic::fluid_cost::{Cost, Nonsense, QUIET, Replicate, Spoilt, Summary};
 use crate::statistic::student::FEWEST;
 
-/// An estimate in ns, or the sentence why there is none.
+/// An estimate in ns, or the sentence on why there is none.
 pub type Found = Result<Interval, String>;
 
 /// Note on every service.
 const NEVER_ALONE: &str = "the process ran before it was watched: the interrupts that work for it look like those \
                            that come anyway, such as the tick. The lower ends leave out whatever came as often before, \
                            the estimates nothing";
-/// Why a service beside other tasks has no estimate.
+/// Why a service has no estimate if other tasks ran beside it.
 const AMONG_OTHERS: &str = "other tasks ran beside the process: interrupts that worked for it look like interrupts that worked \
                             for them; stop the other tasks";
 /// Why a service has no estimate if the processor's frequency moved.
@@ -20,25 +20,25 @@ const UNEVEN: &str = "the processor changed its frequency meanwhile: a slower fl
 /// Why there is no daemon-free estimate on some kernels.
 const NOT_APART: &str = "the kernel charges interrupts to no task: they look like the time of other tasks";
 /// Two estimates of one run that differ by more than this share disagree.
-const SAME: f64 = 0.03;
+const SAME_SHARE: f64 = 0.03;
 
-/// The cost by each estimator: of a run, or of one operation where operations are counted. The interval of a single run is its
-/// value, twice.
+/// The cost by each estimator: of a run, or of one operation where operations are counted. The interval of a single run has the
+/// run's value at both ends.
 pub struct Costs {
-    /// Woodside, Courtois and Schramm (1997): with everything else that ran.
+    /// By Woodside, Courtois and Schramm (1997): includes everything else that ran.
     pub paper: Found,
     /// Without the time of other tasks.
     pub gap: Found,
-    /// Without that of other tasks and the interrupts that worked for them.
+    /// Without the time of other tasks and of the interrupts that worked for them.
     pub daemon_free: Found,
-    /// What the kernel's accounting charged.
+    /// CPU time that the kernel's accounting charged.
     pub charged: Found,
-    /// What a reader must know of them.
+    /// Sentences that a reader of these figures must know.
     pub flags: Vec<String>,
 }
 
 impl Costs {
-    /// Of one or several runs of the same command, or of one stretch of a service.
+    /// The costs of one or several runs of the same command, or of one stretch of a service.
     pub fn from_runs(runs: &[Covered]) -> Self {
         let mut costs = match runs {
             [Covered { replicate, least: Some(least), .. }] => {
@@ -51,7 +51,7 @@ impl Costs {
         costs
     }
 
-    /// The share of the cost that accounting missed. Below zero it charged more than the process took.
+    /// The share of the cost that accounting missed; negative if it charged more than the process took.
     pub fn missed_share(&self) -> Option<f64> {
         let (gap, charged) = (self.gap.as_ref().ok()?, self.charged.as_ref().ok()?);
         Some(1.0 - charged.estimate / gap.estimate)
@@ -100,12 +100,12 @@ impl Costs {
         }
     }
 
-    /// Of a service: lowers the ends of the intervals to what it took at least.
+    /// For a service: sets the lower ends of the intervals to the least cost, that of `least`.
     fn lower_bounds_to(self, least: &Replicate) -> Self {
         let found = least.estimate();
         let window = &least.covered.window;
         let quiet = least.covered.others_share() <= QUIET && least.stolen_ns() <= QUIET * window.elapsed;
-        // The fluid cannot tell what the hypervisor took from what interrupts did.
+        // The fluid cannot distinguish time that the hypervisor took from interrupts.
         let least_of = |cost: Cost| Some(cost.ns() - least.stolen_ns()).filter(|low| *low > 0.0);
         let bounded = |column: Found, least: Option<Result<Cost, Nonsense>>| match least
             .and_then(Result::ok)
@@ -130,7 +130,7 @@ impl Costs {
 fn disagreement_flag(gap: &Found, daemon_free: Option<&Found>) -> Option<String> {
     let (gap, free) = (gap.as_ref().ok()?, daemon_free?.as_ref().ok()?);
     let off = free.estimate / gap.estimate - 1.0;
-    (off.abs() > SAME).then(|| {
+    (off.abs() > SAME_SHARE).then(|| {
         format!(
             "the estimators do not agree: daemon-free is {:+.1} % off gap; --runs 5 tells how much of it is chance",
             100.0 * off

@@ -131,7 +131,7 @@ fn partly_timed_sentence(used: &[&Run]) -> Option<String> {
 fn contamination(used: &[&Run]) -> Contamination {
     let each = |field: fn(&Run) -> Option<u64>| used.iter().filter_map(|run| field(run)).collect();
     Contamination {
-        // A wait for the CPU beside the fluid is no disturbance: the accounts show other tasks.
+        // Waiting while the fluid has the CPU is no disturbance. The accounts show the time of other tasks.
         waited_ns: each(|run| Some(run.replicate.covered.others_time().max(0.0) as u64)),
         stolen_ticks: each(|run| Some(run.replicate.stolen_ticks)),
         involuntary_switches: each(|run| {
@@ -144,11 +144,11 @@ fn contamination(used: &[&Run]) -> Contamination {
     }
 }
 
-// Throughput of a CPU that is never idle: the prediction of an estimate beside the observed rate.
+// Throughput of a CPU that is never idle: the rates that the estimates predict, and the observed rate.
 
-/// On a CPU that is never idle, the process and its partners are charged for all of the time but this share, unless
-/// other tasks had it.
-const IDLE: f64 = 0.02;
+/// Largest share of the time for which neither the process nor its partners are charged on a CPU that is never idle, unless
+/// other tasks had the CPU.
+const MOST_IDLE: f64 = 0.02;
 
 /// The subject that shares the CPU with other tasks of its kind, set up.
 pub(super) struct Saturation {
@@ -169,10 +169,10 @@ impl Saturation {
     }
 }
 
-/// What a shared CPU did.
+/// Measurements of a CPU that the tasks of the shared subject used.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Saturated {
-    /// Time of an iteration of any of the tasks, ns.
+    /// Time per iteration, with the iterations of all tasks together, ns.
     iteration: f64,
     /// The share of the time that the tasks were charged for.
     busy: f64,
@@ -180,10 +180,11 @@ pub(super) struct Saturated {
 
 impl Saturated {
     fn is_idle(&self) -> bool {
-        self.busy < 1.0 - IDLE
+        self.busy < 1.0 - MOST_IDLE
     }
 
-    /// The mean of before and after a run, so that a change of the machine's pace affects both sides alike.
+    /// The mean of the measurements before and after a run, so that a change of the machine's speed affects these and the run
+    /// alike.
     pub(super) fn mean_of(before: Option<Self>, after: Option<Self>) -> Option<Self> {
         let (before, after) = before.zip(after)?;
         Some(Self {

@@ -6,7 +6,7 @@ use crate::clock::{Delta, Reading, USER_HZ};
 use crate::statistic;
 
 /// Largest share of the time that the hypervisor may take.
-const STEAL: f64 = 0.25;
+const MOST_STOLEN: f64 = 0.25;
 /// Largest share of the quickest samples during which other tasks may have the CPU.
 const OTHERS: f64 = 0.05;
 /// [`OTHERS`] for a case with tasks of its own on the same CPU. The kernel charges no process for the time a task
@@ -32,7 +32,7 @@ pub(in crate::trial) fn judge_interference(case: &Case, samples: &[Sample]) -> R
         )));
     }
     let stolen = stolen_share(samples);
-    if stolen > STEAL {
+    if stolen > MOST_STOLEN {
         return Err(CaseEnd::Disturbed(format!(
             "the hypervisor took {:.0} % of this CPU's time: run again when the host is quieter",
             100.0 * stolen
@@ -82,7 +82,7 @@ fn others_share_of_sample(case: &Case, s: &Sample) -> Option<f64> {
 }
 
 /// Median over the quickest quarter of the samples of the share during which other tasks had the CPU: the published cost is
-/// taken from these, and what disturbed the others does not matter.
+/// taken from these, and disturbances of other samples do not matter.
 fn others_share(case: &Case, samples: &[Sample]) -> Option<f64> {
     let mut quickest: Vec<&Sample> = samples.iter().collect();
     let cost = |s: &Sample| s.counted as f64 / s.iterations.max(1) as f64;
@@ -112,9 +112,9 @@ pub(in crate::trial) fn other_tasks_ns(
     }
 }
 
-/// Time that tasks outside the case took from it, ns. Without partners on its CPU that is the time the thread was ready but
-/// did not run. With partners it waits for them too; then others had at most the time in which none of them ran, and no
-/// more than all of them waited.
+/// Time that tasks outside the case took from it, ns. Without partners on its CPU, this is the time for which the thread was
+/// ready but did not run. With partners, the thread also waits for them. Other tasks then had at most the time in which neither
+/// it nor a partner ran, and at most the sum of their waits.
 fn foreign_ns_beside_partners(waited: u64, delta: &Delta, elapsed_ns: f64, ran_ns: u64) -> f64 {
     let Some(partners) = delta.partners else { return waited as f64 };
     let here = match partners.ran_here_ns.filter(|_| partners.here) {
@@ -137,20 +137,20 @@ fn stolen_share(samples: &[Sample]) -> f64 {
 
 // Finds the samples in which the measuring thread was held up: stopped by a signal, or frozen with its control group.
 //
-// The kernel counts neither as time of waiting for a CPU, and it counts the switch as voluntary. So the sign is a long time
-// in which the thread did not run, in a case that does not sleep by itself.
+// The kernel counts neither as time of waiting for a CPU, and it counts the switch as voluntary. So a sample is recognised by a
+// long time in which the thread did not run, in a case that does not sleep by itself.
 
-/// Shortest time that counts, ns: a device may be slower than usual, and a timer late, by tens of milliseconds. No share of
-/// the sample is asked for, since a sample beside busy tasks is long for other reasons, too.
+/// Shortest time that counts, ns: a device may be slower than usual, and a timer late, by tens of milliseconds. No share of the
+/// sample is required, since busy tasks may lengthen a sample too.
 const SHORTEST_NS: f64 = 50e6;
-/// How many times as long as in the median sample the thread did not run, for each iteration.
-const UNUSUAL: f64 = 10.0;
+/// Least ratio of a held-up sample's idle time per iteration to that of the median sample.
+const UNUSUAL_RATIO: f64 = 10.0;
 
 /// For each sample, whether the thread was held up in it.
 pub(in crate::trial) fn held_up_samples(samples: &[Sample]) -> Vec<bool> {
     let each: Vec<_> = samples.iter().map(|s| idle_ns(s) / s.iterations.max(1) as f64).collect();
     let usual = if each.is_empty() { 0.0 } else { statistic::median(&each) };
-    let is_held_up = |(s, each): (&Sample, &f64)| idle_ns(s) > SHORTEST_NS && *each > UNUSUAL * usual;
+    let is_held_up = |(s, each): (&Sample, &f64)| idle_ns(s) > SHORTEST_NS && *each > UNUSUAL_RATIO * usual;
     samples.iter().zip(&each).map(is_held_up).collect()
 }
 
@@ -165,7 +165,7 @@ mod tests {
     use crate::clock::{Delta, PartnerReport, Reading};
 
     /// Partners are not own tasks: they live as long as the case.
-    fn of_partners(samples: &[Sample]) -> Result<String, CaseEnd> {
+    fn judge_beside_partners(samples: &[Sample]) -> Result<String, CaseEnd> {
         let case = Case::looped("case", "a case", |_| {});
         judge_interference(&case, samples)
     }
@@ -185,64 +185,68 @@ mod tests {
 
     #[test]
     fn a_partner_on_the_same_cpu_is_no_disturbance() {
-        assert!(of_partners(&[shared_sample(500_000, 300_000, 490_000, 300_000)]).is_ok());
+        assert!(judge_beside_partners(&[shared_sample(500_000, 300_000, 490_000, 300_000)]).is_ok());
     }
 
     #[test]
-    fn what_disturbs_most_samples_and_not_the_quickest_is_no_disturbance() {
+    fn samples_disturbed_beside_quiet_quicker_ones_are_no_disturbance() {
         let slow = |counted| Sample { counted, ..shared_sample(300_000, 400_000, 300_000, 400_000) };
         let clean = Sample { counted: 1, ..shared_sample(900_000, 0, 0, 0) };
         let disturbed: Vec<_> = (0..8).map(|i| slow(2 + i)).collect();
-        assert!(of_partners(&[disturbed.clone(), vec![clean.clone(), clean]].concat()).is_ok());
-        assert!(of_partners(&disturbed).is_err());
+        assert!(judge_beside_partners(&[disturbed.clone(), vec![clean.clone(), clean]].concat()).is_ok());
+        assert!(judge_beside_partners(&disturbed).is_err());
     }
 
     #[test]
-    fn what_is_charged_to_nobody_in_a_short_sample_is_no_disturbance() {
+    fn uncharged_time_in_a_short_sample_is_no_disturbance() {
         let short =
             |elapsed_ns, own, partner| Sample { elapsed_ns, ..shared_sample(own, 4_000, partner, 4_000) };
-        assert!(of_partners(&[short(20e3, 9_500, 8_500)]).is_ok());
-        assert!(of_partners(&[short(20e3, 4_000, 4_000)]).is_err());
+        assert!(judge_beside_partners(&[short(20e3, 9_500, 8_500)]).is_ok());
+        assert!(judge_beside_partners(&[short(20e3, 4_000, 4_000)]).is_err());
     }
 
     #[test]
     fn another_task_is_a_disturbance() {
-        let disturbed = of_partners(&[shared_sample(300_000, 400_000, 300_000, 400_000)]);
+        let disturbed = judge_beside_partners(&[shared_sample(300_000, 400_000, 300_000, 400_000)]);
         let Err(CaseEnd::Disturbed(sentence)) = disturbed else { panic!("believed") };
         assert!(sentence.contains("40 %"), "{sentence}");
     }
 
     #[test]
     fn an_idle_cpu_is_no_disturbance() {
-        assert!(of_partners(&[shared_sample(100_000, 10_000, 100_000, 10_000)]).is_ok());
+        assert!(judge_beside_partners(&[shared_sample(100_000, 10_000, 100_000, 10_000)]).is_ok());
     }
 
     #[test]
-    fn a_partner_that_waits_elsewhere_is_noticed() {
+    fn a_partner_that_waits_on_another_cpu_is_a_disturbance() {
         let mut sample = shared_sample(500_000, 0, 0, 0);
         let partners = PartnerReport { waited_elsewhere_ns: Some(300_000), ..PartnerReport::default() };
         sample.delta.partners = Some(partners);
-        assert!(of_partners(&[sample]).is_err());
+        assert!(judge_beside_partners(&[sample]).is_err());
     }
 
-    fn had(own_tasks: OwnTasks, counted: Reading) -> Option<u64> {
+    fn other_tasks_time(own_tasks: OwnTasks, counted: Reading) -> Option<u64> {
         other_tasks_ns(own_tasks, &Delta { counted, ..Delta::default() }, 1e6, 0)
     }
 
     #[test]
-    fn what_a_case_waits_for_its_own_tasks_is_no_disturbance() {
+    fn waiting_for_own_tasks_is_no_disturbance() {
         let counted = Reading { waited_ns: Some(400_000), process_us: 990, ..Reading::default() };
-        assert_eq!(had(OwnTasks::None, counted), Some(400_000));
-        assert_eq!(had(OwnTasks::SameCpu, counted), Some(10_000));
-        assert_eq!(had(OwnTasks::Elsewhere, counted), None);
+        assert_eq!(other_tasks_time(OwnTasks::None, counted), Some(400_000));
+        assert_eq!(other_tasks_time(OwnTasks::SameCpu, counted), Some(10_000));
+        assert_eq!(other_tasks_time(OwnTasks::Elsewhere, counted), None);
     }
 
     #[test]
-    fn beside_own_tasks_the_uncharged_time_is_a_strangers() {
+    fn beside_own_tasks_the_uncharged_time_counts_as_that_of_other_tasks() {
         let counted = Reading { process_us: 500, ..Reading::default() };
-        assert_eq!(had(OwnTasks::SameCpu, counted), Some(500_000));
+        assert_eq!(other_tasks_time(OwnTasks::SameCpu, counted), Some(500_000));
         let stolen = Reading { stolen_ticks: Some(1), ..counted };
-        assert_eq!(had(OwnTasks::SameCpu, stolen), Some(0), "the hypervisor is judged by itself");
+        assert_eq!(
+            other_tasks_time(OwnTasks::SameCpu, stolen),
+            Some(0),
+            "the hypervisor is judged by itself"
+        );
     }
 
     fn sample(elapsed_ms: f64, ran_ms: u64, waited_ms: u64) -> Sample {
@@ -266,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_waits_for_a_cpu_or_always_was_not() {
+    fn a_thread_that_waits_for_a_cpu_or_always_sleeps_was_not_held_up() {
         assert_eq!(held_up_samples(&[sample(2.0, 2, 0), sample(302.0, 2, 300)]), [false, false]);
         let sleeps = [sample(100.0, 1, 0), sample(110.0, 1, 0), sample(300.0, 1, 0)];
         assert_eq!(held_up_samples(&sleeps), [false; 3], "it always waits");

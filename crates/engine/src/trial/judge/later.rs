@@ -1,7 +1,7 @@
-//! The second witness. The first witness watches an operation at the start, in batches of at most [`ITERATIONS`],
-//! and misses an operation that does less later. So the second witness watches further batches after the samples,
-//! as long as theirs, or of a random length where that takes too long. It counts system calls by stopping at calls, and
-//! instructions by single steps: those of some iterations from the middle of a batch, where one bracket holds all of it.
+//! The second witness. The first witness watches an operation at the start, in batches of at most [`ITERATIONS`], and misses an
+//! operation that does less later. So the second witness watches further batches after the samples, of the same length, or of a
+//! random length if the same would take too long. It counts system calls by stopping at calls, and instructions by single
+//! steps. If one bracket holds the whole batch, it steps through some iterations in the middle.
 
 use super::{Judgement, mid_batch, testimony};
 use crate::case::{Case, Claim, Subject};
@@ -13,40 +13,40 @@ use crate::record::HELD_LATE;
 use crate::statistic::Random;
 use crate::trial::CaseEnd;
 
-/// Least share of the declared number for these iterations. The code around them only adds, and an honest operation makes each
-/// call: a lie of a twentieth is caught.
+/// Least accepted share of the declared number. The code around the iterations only adds to the count, and an honest operation
+/// makes each call, so that an operation which leaves out a twentieth is caught.
 pub(super) const LEAST: f64 = 0.96;
-/// Likewise where nothing is declared: the iterations of an honest operation may differ, such as by the length of their input.
+/// As [`LEAST`], where no number is declared: the iterations of an honest operation may differ, such as by the length of their
+/// input.
 const LEAST_UNDECLARED: f64 = 0.25;
-/// Share below which it is said that later iterations do less than early ones, where nothing is declared.
+/// Share below which the record says that later iterations do less than early ones, where no number is declared.
 const LESS_UNDECLARED: f64 = 0.5;
 /// System calls of the longest batch: two stops each, some 10 µs.
 const CALLS: f64 = 2_048.0;
-/// Instructions of the longest batch, at a step each: what surrounds the iterations is some 300 …
+/// Instructions of the longest batch, at a step each: the code around the iterations executes some 300 …
 const STEPS: f64 = 12_000.0;
 /// … unless this many iterations take more, since the first witness has seen a sixteenth of them.
 pub(super) const MORE: f64 = 16.0 * ITERATIONS as f64;
 /// Instructions of a batch of [`MORE`] iterations at most.
 const MOST_STEPS: f64 = 60_000.0;
-/// Instructions after which stepping gives up: what surrounds the iterations is stepped through too.
+/// Instructions after which stepping gives up: the code around the iterations is stepped through too.
 const STEPS_IN_ALL: u64 = 100_000;
-/// Iterations at the end of a batch by which all of them are judged, if each is known to be one.
-const LAST: u64 = 32;
+/// The last iterations of a batch, by which all are judged, if an instruction is known that each executes once.
+const LAST_ITERATIONS: u64 = 32;
 /// System calls that a batch may make outside its iterations if the iterations claim to make none.
-const AROUND: usize = 16;
-/// A claim holds when this many watches have seen what is due, and is contradicted when as many have seen less. A signal or a lost
-/// partner disturbs a watch: if that happens to one in twenty, an honest case is contradicted once in 140 executions (3p² - 2p³),
-/// and all executions must contradict it.
-const DECIDING: u32 = 2;
-/// Watches that have all seen less before one execution disproves the claim.
-const WATCHES: u32 = 4;
+const CALLS_AROUND: usize = 16;
+/// A claim holds if this many watches have seen the expected number, and is contradicted if this many have seen less. A signal
+/// or a lost partner disturbs a watch: if that happens to one in twenty, an honest case is contradicted once in 140 executions
+/// (3p² - 2p³), and all executions must contradict it.
+const DECIDING_WATCHES: u32 = 2;
+/// Number of watches that must all see less before one execution disproves the claim.
+const UNANIMOUS_WATCHES: u32 = 4;
 
-/// Watches `subject`, whose samples had `iterations`; `seen` is what the first witness saw. No judgement if no claim can be
-/// judged so.
+/// Watches `subject`, whose samples had `iterations`; `seen` is what the first witness saw. `None` if no claim can be judged in
+/// this way.
 ///
 /// # Errors
-/// What the operation does is less than what its claims say: in every watch [`CaseEnd::Failed`], in most
-/// [`CaseEnd::Contradicted`].
+/// The operation does less than it claims: [`CaseEnd::Failed`] if in every watch, [`CaseEnd::Contradicted`] if in most.
 pub(in crate::trial) fn judge_later_batch(
     case: &Case,
     subject: &mut dyn Subject,
@@ -65,21 +65,21 @@ pub(in crate::trial) fn judge_later_batch(
             Err(sentence) => {
                 contradicted += 1;
                 match (held, contradicted) {
-                    (0, WATCHES) => return Err(CaseEnd::Failed(sentence)),
-                    (1.., DECIDING..) => return Err(CaseEnd::Contradicted(sentence)),
+                    (0, UNANIMOUS_WATCHES) => return Err(CaseEnd::Failed(sentence)),
+                    (1.., DECIDING_WATCHES..) => return Err(CaseEnd::Contradicted(sentence)),
                     _ => {}
                 }
-                // Elsewhere in its inputs, if these go round.
+                // Moves the operation to other inputs, if it goes through them in a cycle.
                 subject.run(length(iterations as f64), clock)?;
                 continue;
             }
         };
         held += 1;
-        if held == DECIDING {
+        if held == DECIDING_WATCHES {
             let late = format!("; {HELD_LATE}{contradicted} of {} watches", held + contradicted);
             return Ok(Some(Judgement::Held(sentence + if contradicted > 0 { &late } else { "" })));
         }
-        if contradicted >= DECIDING {
+        if contradicted >= DECIDING_WATCHES {
             return Err(CaseEnd::Contradicted(format!(
                 "{contradicted} of {} watches of batches behind the samples saw less than what is due",
                 held + contradicted
@@ -92,7 +92,8 @@ fn not_watched_sentence(error: &Error) -> String {
     format!("no witness could be called behind the samples: {error}")
 }
 
-/// That of the samples, which tells the subject nothing, or where that is too long one little below the longest.
+/// The length of a watched batch: that of the samples, by which the subject cannot recognise the watch, or if that exceeds
+/// `longest`, a random one a little below `longest`.
 fn draw_length(longest: f64, iterations: u64, random: &mut Random) -> u64 {
     let longest = (longest as u64).clamp(1, iterations.max(1));
     if longest == iterations {
@@ -101,7 +102,7 @@ fn draw_length(longest: f64, iterations: u64, random: &mut Random) -> u64 {
     longest - random.number_below((longest / 8 + 1) as usize) as u64
 }
 
-/// Watches one batch. No judgement if no claim can be judged so.
+/// Watches one batch. `None` if no claim can be judged in this way.
 fn watch_batch(
     case: &Case,
     subject: &mut dyn Subject,
@@ -112,9 +113,9 @@ fn watch_batch(
     let mut sentences = Vec::new();
     if let Some(each) = claimed_calls_each(case) {
         let n = length(if each > 0 { CALLS / each as f64 } else { f64::MAX });
-        let most = 2 * each * n as usize + 2 * AROUND + n as usize / 2;
+        let most = 2 * each * n as usize + 2 * CALLS_AROUND + n as usize / 2;
         let run = || drop(subject.run(n, clock));
-        // A process that could be traced before, and now cannot, has lost a right in the meantime: that is no lie.
+        // A process that could be traced before, and now cannot, has lost a permission meanwhile. That disproves nothing.
         match ptrace::list_syscalls(run, most, testimony::call_filter(case)) {
             Ok(Sighting { entries, .. }) => sentences.push(judge_listed_calls(case, &entries, n)?),
             Err(error) => return Ok(Some(Judgement::Unasked(not_watched_sentence(&error)))),
@@ -144,7 +145,8 @@ fn judge_watched_instructions(
         Ok(None) => {}
         Err(error) => return not_watched(error),
     }
-    // The usual clock, by which a subject cannot tell the watch from a sample; but its readings must not pass for operations.
+    // The usual clock, by which a subject cannot tell the watch from a sample. Where it is read for each operation, its
+    // readings must not be counted.
     let counting = clock.for_instruction_counting();
     let clock = if case.one_by_one { &counting } else { clock };
     let n = length((STEPS / each).max(MORE).min(MOST_STEPS / each));
@@ -154,14 +156,14 @@ fn judge_watched_instructions(
             let falling = falling_work_sentence(case, &sighting, n, each);
             Ok(Some(falling.map_or(Judgement::Held(sentence), Judgement::Unasked)))
         }
-        // It does more than the first witness saw.
+        // The batch executes more than the first witness saw.
         Ok(None) => Ok(None),
         Err(error) => not_watched(error),
     }
 }
 
-/// Steps through a batch of `n`. What is claimed to keep working is counted in brackets if there are any, as by the first witness: its
-/// last iterations, if all others are known by an instruction that each executes once.
+/// Steps through a batch of `n`. If the case claims to keep working, the instructions inside brackets are counted, if there are
+/// any, as by the first witness. Only the last iterations are counted, if an instruction is known that each executes once.
 fn watch_instructions(
     case: &Case,
     subject: &mut dyn Subject,
@@ -171,10 +173,9 @@ fn watch_instructions(
 ) -> crate::error::Result<Option<Sighting>> {
     if case.keeps_working() {
         let run = |n, counting: &Clock| subject.run(n, counting);
-        let behind = seen
-            .once
-            .filter(|_| n > LAST)
-            .map(|once| witness::count_each_behind(run, once, [n - LAST, n - 1], clock, STEPS_IN_ALL));
+        let behind = seen.once.filter(|_| n > LAST_ITERATIONS).map(|once| {
+            witness::count_each_behind(run, once, [n - LAST_ITERATIONS, n - 1], clock, STEPS_IN_ALL)
+        });
         if let Some(Ok(Some(each))) = behind {
             let instructions = (each * n as f64) as u64;
             return Ok(Some(Sighting { instructions, ..Sighting::default() }));
@@ -191,7 +192,8 @@ fn watch_instructions(
     ptrace::step_through(|| drop(subject.run(n, clock)), STEPS_IN_ALL)
 }
 
-/// Says that iterations behind the samples do less than early ones, and yet too much to disprove them: their inputs may differ.
+/// A sentence if iterations after the samples do less than early ones, but too much to disprove the claim: their inputs may
+/// differ.
 fn falling_work_sentence(case: &Case, sighting: &Sighting, n: u64, each: f64) -> Option<String> {
     let later = sighting.instructions as f64 / n as f64;
     (case.keeps_working() && later < LESS_UNDECLARED * each).then(|| {
@@ -215,7 +217,7 @@ fn judge_listed_calls(case: &Case, entries: &[Call], n: u64) -> Result<String, S
     let times = |number: i64| entries.iter().filter(|call| call.number == number).count();
     for claim in &case.claims {
         match claim {
-            Claim::NeverEnters if entries.len() > AROUND + n as usize / 10 => {
+            Claim::NeverEnters if entries.len() > CALLS_AROUND + n as usize / 10 => {
                 return Err(format!(
                     "behind the samples, in a batch of {n} iterations, the kernel was entered {} times or more, which was \
                      claimed not to happen",
@@ -272,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn later_iterations_that_do_less_are_said_where_nothing_is_declared() {
+    fn less_work_in_later_iterations_is_reported_where_no_number_is_declared() {
         let keeps = Case::prepared("queue", "", |_| || ());
         let seen = |instructions| Sighting { instructions, ..Sighting::default() };
         let said = |case: &Case, instructions| falling_work_sentence(case, &seen(instructions), 100, 12.0);

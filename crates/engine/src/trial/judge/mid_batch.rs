@@ -1,8 +1,8 @@
-//! The second witness where a batch is one loop: some iterations are stepped through in the middle of a batch, behind thousands that
-//! ran at full speed, and the iterations of a batch are counted by a breakpoint.
+//! The second witness where a batch is one loop. It steps through some iterations in the middle of a batch, after thousands
+//! that ran at full speed, and counts the iterations of another batch by a breakpoint.
 //!
-//! How many iterations some steps were is known from instructions that the first witness saw once an iteration: the distance from
-//! one execution to the next is an iteration. Of one that does less, these are nearer to each other, or are executed no more.
+//! Instructions that the first witness saw once per iteration show where iterations begin: the distance from one execution to
+//! the next is one iteration. If an iteration does less, the distance is shorter, or the instruction is no longer executed.
 
 use super::{later, testimony};
 use crate::case::{Case, Subject};
@@ -20,21 +20,21 @@ const ITERATIONS: f64 = 8.0;
 const STEPS: [f64; 2] = [1_500.0, 16_000.0];
 /// Least time of a batch: a forked child uses some tenths of a millisecond before it begins.
 const LEAST: Duration = Duration::from_millis(4);
-/// Batches of growing length before one takes that long.
-const LONGER: usize = 4;
-/// Least share of this time in the bracket of the clock.
-const IN_BRACKET: f64 = 0.9;
-/// The middle begins behind this share of a batch, and takes as much twice.
-const BEFORE: f64 = 0.25;
-/// Executions beside those that are due before counting gives up.
-const FEW: u64 = 64;
+/// Most batches of growing length that are tried until one takes that long.
+const LENGTHS_TRIED: usize = 4;
+/// Least share of a batch's time that must lie inside the bracket of the clock.
+const LEAST_BRACKET_SHARE: f64 = 0.9;
+/// Stepping begins at a random time between this share of a batch and three times this share.
+const EARLIEST_START: f64 = 0.25;
+/// Counting gives up after twice the expected executions and this many more.
+const EXCESS_EXECUTIONS: u64 = 64;
 
-/// What a watch says: a sentence that holds, or one that disproves.
+/// The result of a watch: a sentence of evidence, or one that contradicts the claim.
 type Said = std::result::Result<String, String>;
 
-/// Watches the middle of a batch that is as long as those of the samples, or a multiple of it, and counts the iterations of another,
-/// whose length `length` draws below the one that it is given. `None` if an iteration is too long for that, much of a batch stands
-/// outside of one bracket, the batch ends too early, or there is no breakpoint.
+/// Watches the middle of a batch that is as long as a sample, or a multiple of it, and counts the iterations of another batch.
+/// `length` draws the length of a batch, up to the one that it is given. `None` if an iteration is too long for that, much of a
+/// batch lies outside of its bracket, the batch ends too early, or there is no breakpoint.
 ///
 /// # Errors
 /// The kernel refuses a child or `ptrace`, or the operation fails.
@@ -51,7 +51,7 @@ pub(super) fn watch_one_loop(
     }
     let Some((n, time)) = time_batch(subject, clock, length(f64::MAX))? else { return Ok(None) };
     let mut random = Random::new(crate::platform::time::monotonic_raw_ns());
-    let after = time.mul_f64(BEFORE + 2.0 * BEFORE * random.unit());
+    let after = time.mul_f64(EARLIEST_START + 2.0 * EARLIEST_START * random.unit());
     let Some(addresses) = ptrace::step_mid_run(|| drop(subject.run(n, clock)), after, steps as usize)? else {
         return Ok(None);
     };
@@ -62,7 +62,11 @@ pub(super) fn watch_one_loop(
         };
     let n = length(later::MORE / middle.rate.min(1.0));
     let due = middle.rate * n as f64;
-    match ptrace::count_executions(|| drop(subject.run(n, clock)), middle.at, 2 * due as u64 + FEW) {
+    match ptrace::count_executions(
+        || drop(subject.run(n, clock)),
+        middle.at,
+        2 * due as u64 + EXCESS_EXECUTIONS,
+    ) {
         Ok(Some(times)) => Ok(Some(
             later::check_at_least(
                 "what belongs to each iteration was executed",
@@ -72,21 +76,21 @@ pub(super) fn watch_one_loop(
             )
             .map(|()| format!("{}, and one of {n} executed all of them", middle.sentence)),
         )),
-        // It does more than the first witness saw, or is never met there.
+        // The batch does more than the first witness saw, or never reaches the breakpoint.
         Ok(None) | Err(Error::Missing(_)) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// The iterations of a batch that takes long enough, and its time; `None` if less than most of it stands in the bracket, or its time
-/// does not grow with it.
+/// The iterations of a batch that takes long enough, and its time; `None` if less than [`LEAST_BRACKET_SHARE`] of the time lies
+/// inside the bracket, or no batch takes long enough.
 fn time_batch(subject: &mut dyn Subject, clock: &Clock, iterations: u64) -> Result<Option<(u64, Duration)>> {
     let mut n = iterations;
-    for _ in 0..LONGER {
+    for _ in 0..LENGTHS_TRIED {
         let begun = Instant::now();
         let bracket_ns = clock.nanoseconds(subject.run(n, clock)?).0;
         let time = begun.elapsed().max(Duration::from_nanos(1));
-        if bracket_ns < IN_BRACKET * time.as_nanos() as f64 {
+        if bracket_ns < LEAST_BRACKET_SHARE * time.as_nanos() as f64 {
             return Ok(None);
         }
         if time >= LEAST {
@@ -97,7 +101,7 @@ fn time_batch(subject: &mut dyn Subject, clock: &Clock, iterations: u64) -> Resu
     Ok(None)
 }
 
-/// What the middle of a batch shows.
+/// Evidence from the middle of a batch.
 #[derive(Debug)]
 struct Middle {
     sentence: String,
@@ -106,8 +110,8 @@ struct Middle {
     rate: f64,
 }
 
-/// Judges instructions from the middle of a batch of `n`, by their addresses in the order of execution, and by how often the first
-/// witness saw each executed an iteration, of `instructions`.
+/// Judges the instructions at `addresses`, in the order of execution, from the middle of a batch of `n` iterations. The first
+/// witness saw how often an iteration executes each (`rates`), and all of them together (`instructions`).
 fn judge_steps(
     callee: Option<usize>,
     addresses: &[usize],
@@ -118,13 +122,13 @@ fn judge_steps(
     let distance = |at: usize| distance(addresses, at).unwrap_or(0.0);
     let is_steady = |rate: &f64| *rate >= 1.0 && rate.fract() == 0.0;
     let has_once = rates.values().any(|rate| *rate == 1.0);
-    // Of a loop that was unrolled, each instruction stands for several iterations.
+    // In an unrolled loop, each instruction belongs to several iterations.
     let known = rates.iter().filter(|(_, rate)| **rate == 1.0 || !has_once);
     let mut known: Vec<(f64, usize, f64)> =
         known.map(|(at, rate)| (rate * distance(*at), *at, *rate)).collect();
     known.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (each, at, rate) = known[known.len() / 2];
-    // What depends on the time or on the input is not executed as often in each iteration.
+    // Instructions that depend on the time or on the input are not executed equally often in each iteration.
     let due = if has_once {
         rates.values().filter(|rate| is_steady(rate)).sum()
     } else {
@@ -150,7 +154,7 @@ fn judge_steps(
     }
 }
 
-/// Mean number of instructions from one execution of that at an address to the next; `None` if there are not two.
+/// Mean number of instructions from one execution of the address `at` to the next; `None` if it was executed fewer than twice.
 fn distance(addresses: &[usize], at: usize) -> Option<f64> {
     let is_it = |address: &usize| *address == at;
     let (first, last) = (addresses.iter().position(is_it)?, addresses.iter().rposition(is_it)?);
@@ -162,7 +166,7 @@ fn distance(addresses: &[usize], at: usize) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// Iterations of these instructions, of which the last jumps to the first.
+    /// The addresses executed by a loop of these instructions in `times` iterations.
     fn turns(each: &[usize], times: usize) -> Vec<usize> {
         each.repeat(times)
     }
@@ -190,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn instructions_that_are_executed_now_and_then_do_not_count() {
+    fn instructions_that_not_every_iteration_executes_do_not_count() {
         let rates = [(1, 1.0), (2, 0.5), (3, 2.0)];
         let both = [1, 2, 3, 3, 1, 3, 3];
         assert!(judged(None, &rates, &turns(&both, 20)).is_ok());
@@ -198,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unrolled_loop_is_known_by_its_parts() {
+    fn an_unrolled_loop_is_judged_by_instructions_of_several_iterations() {
         let rates = [1, 2, 3, 4, 5].map(|at| (at, 0.25));
         let middle = judged(None, &rates, &turns(&[1, 2, 3, 4, 5], 20)).expect("as at the start");
         assert!((1..=5).contains(&middle.at) && middle.rate == 0.25, "{middle:?}");

@@ -1,5 +1,5 @@
-//! Checks that hold for every operation: it takes no longer than the clock ran, and it uses no CPU time of threads that it
-//! does not declare.
+//! Checks of every operation: it reports no more time than has passed, and uses no CPU time of threads that it does not
+//! declare.
 
 use super::super::{CaseEnd, Sample};
 use super::Judgement;
@@ -11,34 +11,34 @@ use crate::statistic;
 
 /// Largest ratio of the time that a subject reports to the time that passed. Some subjects read a clock of the kernel's,
 /// whose rate may differ from the raw counter's by 500 ppm.
-const CLOCKS: f64 = 1.001;
+const CLOCK_RATIO: f64 = 1.001;
 /// Allowance in addition to the ratio, ns: two readings of the clock.
 const READINGS_NS: f64 = 1_000.0;
 /// Largest CPU time of other threads of this process, as a share of the time that passed …
-const THREADS: f64 = 0.05;
-/// … and at least, ns: a thread that ends or begins between two batches.
+const THREADS_SHARE: f64 = 0.05;
+/// … or this time, ns, if it is longer: a thread may end or begin between two batches.
 const THREADS_NS: f64 = 200_000.0;
 
-/// Judges one sample; `told_ns` is the time that the subject returned, if time was measured.
+/// Judges one sample; `reported_ns` is the time that the subject returned, if time was measured.
 ///
-/// Both counts are exact: an honest case that declares its threads is never condemned by chance.
+/// Both counts are exact: an honest case that declares its threads never fails by chance.
 ///
 /// # Errors
 /// [`CaseEnd::Failed`]: the time was made up, or another thread did the work.
 pub(in crate::trial) fn judge_plausible(
     case: &Case,
     sample: &Sample,
-    told_ns: Option<f64>,
+    reported_ns: Option<f64>,
 ) -> Result<(), CaseEnd> {
     let passed_ns = sample.elapsed_ns;
-    if let Some(told_ns) = told_ns {
-        check_reported_time(told_ns, passed_ns, sample.iterations)?;
+    if let Some(reported_ns) = reported_ns {
+        check_reported_time(reported_ns, passed_ns, sample.iterations)?;
     }
     if let Some(noted) = sample.noted.filter(|_| case.one_by_one) {
         check_all_timed(noted, sample.iterations)?;
     }
     let others_ns = sample.delta.other_threads_ns as f64;
-    if !has_tasks(case, sample) && others_ns > (passed_ns * THREADS).max(THREADS_NS) {
+    if !has_tasks(case, sample) && others_ns > (passed_ns * THREADS_SHARE).max(THREADS_NS) {
         return Err(CaseEnd::Failed(format!(
             "other threads of this process ran for {others_ns:.0} ns in a batch of {passed_ns:.0} ns: work was left to \
              them; declare them as partners or by own_tasks if they belong to the operation"
@@ -57,15 +57,15 @@ fn has_tasks(case: &Case, sample: &Sample) -> bool {
 /// # Errors
 /// [`CaseEnd::Failed`]: the time was made up.
 pub(in crate::trial) fn check_reported_time(
-    told_ns: f64,
+    reported_ns: f64,
     passed_ns: f64,
     iterations: u64,
 ) -> Result<(), CaseEnd> {
-    if told_ns <= passed_ns * CLOCKS + READINGS_NS {
+    if reported_ns <= passed_ns * CLOCK_RATIO + READINGS_NS {
         return Ok(());
     }
     Err(CaseEnd::Failed(format!(
-        "{iterations} iterations are said to have taken {told_ns:.0} ns, and only {passed_ns:.0} ns passed: the time was \
+        "{iterations} iterations are said to have taken {reported_ns:.0} ns, and only {passed_ns:.0} ns passed: the time was \
          made up or remembered"
     )))
 }
@@ -82,7 +82,7 @@ fn check_all_timed(noted: usize, iterations: u64) -> Result<(), CaseEnd> {
 const FEWEST_STEPS: f64 = 50.0;
 /// Shortest batch, ns: the bracket of the clock, some 15 ns, is 0.3 % of it.
 const SHORTEST_NS: f64 = 5e3;
-/// Wall time of a batch, ns, that no wanted length comes near. A batch with long untimed parts lasts longer.
+/// Wall time of a batch, ns, far below every length that is wanted of one. A batch with long untimed parts lasts longer.
 const SHORT_NS: f64 = 50e3;
 
 /// Judges that the batches are long enough for the clock, by the quickest: another task may have lengthened most of them, as
@@ -103,20 +103,21 @@ pub(in crate::trial) fn check_batch_length(samples: &[(f64, &Sample)], step_ns: 
     )))
 }
 
-/// Iterations from which the whole share is asked for. What surrounds a batch is untimed, and fewer share it.
-const FEW: u64 = 8;
-/// Timed share that is enough where tasks of the case take part: to start and to gather them is untimed, and takes as long
-/// as other CPUs like.
-const BESIDE_TASKS: f64 = 0.02;
+/// Fewest iterations for which the full timed share is required. The code around a batch is untimed, and with fewer iterations
+/// is a larger part of it.
+const FULL_SHARE_ITERATIONS: u64 = 8;
+/// Timed share that is enough where tasks of the case take part: starting and joining them is untimed, and may take any time.
+const SHARE_BESIDE_TASKS: f64 = 0.02;
 
 /// Timed share below which, in a case that declares none, it is unknown whether the untimed rest belongs to the
 /// operation.
-const UNDECLARED: f64 = 0.8;
+const UNDECLARED_SHARE: f64 = 0.8;
 
-/// The share that batches of this number of iterations have at least, if the same surroundings leave [`FEW`] iterations `share`.
+/// The least timed share of batches of this many iterations, if the same untimed code leaves `share` to batches of
+/// [`FULL_SHARE_ITERATIONS`] iterations.
 fn share_of_batch(share: f64, iterations: u64) -> f64 {
-    let timed = iterations.min(FEW) as f64;
-    timed / (timed + FEW as f64 * (1.0 - share) / share)
+    let timed = iterations.min(FULL_SHARE_ITERATIONS) as f64;
+    timed / (timed + FULL_SHARE_ITERATIONS as f64 * (1.0 - share) / share)
 }
 
 fn undeclared_sentence(share: f64) -> String {
@@ -138,10 +139,13 @@ pub(in crate::trial) fn judge_timed_share(
     samples: &[(f64, &Sample)],
 ) -> Result<Option<Judgement>, CaseEnd> {
     let has_tasks = |(_, sample): &(f64, &Sample)| has_tasks(case, sample);
-    let least =
-        if samples.iter().any(has_tasks) { case.timed_share.min(BESIDE_TASKS) } else { case.timed_share };
-    let share = |(told_ns, sample): &(f64, &Sample)| {
-        told_ns / (sample.elapsed_ns - READINGS_NS).max(*told_ns).max(1.0)
+    let least = if samples.iter().any(has_tasks) {
+        case.timed_share.min(SHARE_BESIDE_TASKS)
+    } else {
+        case.timed_share
+    };
+    let share = |(reported_ns, sample): &(f64, &Sample)| {
+        reported_ns / (sample.elapsed_ns - READINGS_NS).max(*reported_ns).max(1.0)
     };
     let shares: Vec<f64> = samples.iter().filter(|(_, sample)| is_quiet(case, sample)).map(share).collect();
     let Some(iterations) = samples.iter().map(|(_, sample)| sample.iterations).min() else { return Ok(None) };
@@ -151,7 +155,7 @@ pub(in crate::trial) fn judge_timed_share(
     let share = statistic::median(&shares);
     let expected = share_of_batch(least, iterations);
     if share >= expected {
-        let is_open = least == TIMED_SHARE && share < share_of_batch(UNDECLARED, iterations);
+        let is_open = least == TIMED_SHARE && share < share_of_batch(UNDECLARED_SHARE, iterations);
         return Ok(is_open.then(|| Judgement::Unasked(undeclared_sentence(share))));
     }
     Err(CaseEnd::Contradicted(format!(
@@ -162,19 +166,19 @@ pub(in crate::trial) fn judge_timed_share(
     )))
 }
 
-// Judges that a subject returns the times of its clock, by one batch more on a clock of the witness that keeps every bracket.
-// A subject that returns 70 % of the time, or the best single time for each, contradicts the brackets.
+// Judges that a subject returns the times of its clock, by a further batch on another clock, which keeps every bracket. A
+// subject that returns 70 % of the time, or the best single time for each, contradicts the brackets.
 
-/// Batches that must all contradict.
+/// Number of batches whose brackets must all contradict the returned time.
 const BATCHES: usize = 3;
 /// Two sums of times agree if the smaller is at least this share of the larger.
-const SAME: f64 = 0.95;
+const SAME_SUM_RATIO: f64 = 0.95;
 /// Difference between two sums of times that is ignored, ns: a few readings of the clock.
 const NOTHING_NS: f64 = 1_000.0;
-/// Brackets of a batch: all of them are kept.
-const MOST: u64 = Clock::SINGLES as u64 / 2;
+/// Most iterations of such a batch, so that all of its brackets are kept.
+const MOST_BRACKETS: u64 = Clock::SINGLES as u64 / 2;
 
-/// What one batch returned, and what its brackets say.
+/// The time that a batch returned, and the sum of its brackets.
 #[derive(Clone, Copy, Debug)]
 struct Batch {
     returned_ns: f64,
@@ -191,7 +195,7 @@ pub(in crate::trial) fn judge_brackets(
     clock: &Clock,
     iterations: u64,
 ) -> Result<(), CaseEnd> {
-    let iterations = iterations.clamp(1, MOST);
+    let iterations = iterations.clamp(1, MOST_BRACKETS);
     let mut judged = Ok(());
     for _ in 0..BATCHES {
         let Some(batch) = run_batch(subject, clock, iterations)? else { return Ok(()) };
@@ -203,7 +207,7 @@ pub(in crate::trial) fn judge_brackets(
     judged.map_err(|sentence| CaseEnd::Failed(format!("in a batch of {iterations} iterations {sentence}")))
 }
 
-/// Tasks that take part may time for the subject, by clocks of their own.
+/// Whether tasks of the case take part: these may time the operation by clocks of their own.
 fn declares_tasks(case: &Case, subject: &dyn Subject) -> bool {
     case.own_tasks != OwnTasks::None || !subject.report().partners.is_empty()
 }
@@ -224,11 +228,11 @@ fn bracket_contradiction(case: &Case, batch: Batch, has_tasks: bool) -> Option<S
     let sums =
         format!("the brackets of the clock hold {bracketed_ns:.0} ns, and {returned_ns:.0} ns were returned");
     match case.one_by_one {
-        // Operations in flight at the same time take longer than the time that passed, and never less.
-        true if bracketed_ns + NOTHING_NS < SAME * returned_ns => {
+        // Operations in flight at the same time add up to more than the time that passed, and never to less.
+        true if bracketed_ns + NOTHING_NS < SAME_SUM_RATIO * returned_ns => {
             Some(format!("{sums}: not the times that were measured are kept of single operations"))
         }
-        false if !has_tasks && returned_ns + NOTHING_NS < SAME * bracketed_ns => {
+        false if !has_tasks && returned_ns + NOTHING_NS < SAME_SUM_RATIO * bracketed_ns => {
             Some(format!("{sums}: a part of what was timed is left out"))
         }
         _ => None,
@@ -240,11 +244,11 @@ mod tests {
     use super::*;
     use crate::clock::{Delta, PartnerReport, Reading};
 
-    fn judged(case: &Case, told_ns: f64, other_threads_ns: u64, partners: bool) -> Result<(), CaseEnd> {
+    fn judged(case: &Case, reported_ns: f64, other_threads_ns: u64, partners: bool) -> Result<(), CaseEnd> {
         let partners = partners.then(PartnerReport::default);
         let delta = Delta { other_threads_ns, partners, ..Delta::default() };
         let sample = Sample { iterations: 9, counted: 1, elapsed_ns: 1e7, delta, ..Sample::default() };
-        judge_plausible(case, &sample, Some(told_ns))
+        judge_plausible(case, &sample, Some(reported_ns))
     }
 
     fn case() -> Case {
@@ -252,14 +256,20 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_of_a_few_steps_is_no_measurement() {
+    fn a_batch_of_a_few_clock_steps_is_disturbed() {
         let (long, sample) = (sample(1, 0), Sample { elapsed_ns: 900.0, ..sample(1, 0) });
-        let judged =
-            |told: f64, step| check_batch_length(&[told, 9e6, 9e6].map(|told| (told, &sample)), step);
+        let judged = |reported: f64, step| {
+            check_batch_length(&[reported, 9e6, 9e6].map(|reported| (reported, &sample)), step)
+        };
         assert_eq!((judged(5e3, 10.0), check_batch_length(&[(20.0, &long)], 10.0)), (Ok(()), Ok(())));
-        for (told, step) in [(20.0, 10.0), (59.0, 0.9), (5e3, 1e3)] {
-            let Err(CaseEnd::Disturbed(sentence)) = judged(told, step) else { panic!("{told} was believed") };
-            assert!(sentence.starts_with(&format!("batches of 1 iterations take {told} ns")), "{sentence}");
+        for (reported, step) in [(20.0, 10.0), (59.0, 0.9), (5e3, 1e3)] {
+            let Err(CaseEnd::Disturbed(sentence)) = judged(reported, step) else {
+                panic!("{reported} was believed")
+            };
+            assert!(
+                sentence.starts_with(&format!("batches of 1 iterations take {reported} ns")),
+                "{sentence}"
+            );
         }
     }
 
@@ -270,10 +280,11 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_beside_its_bracket_is_caught() {
+    fn an_operation_outside_of_its_bracket_is_caught() {
         let (quiet, disturbed, short) = (sample(9, 0), sample(9, 5_000_000), sample(1, 0));
-        let judged =
-            |case: Case, told: [f64; 3], sample| judge_timed_share(&case, &told.map(|told| (told, sample)));
+        let judged = |case: Case, reported: [f64; 3], sample| {
+            judge_timed_share(&case, &reported.map(|reported| (reported, sample)))
+        };
         assert_eq!(judged(case(), [9e6, 9e6, 1e6], &quiet), Ok(None), "one sample says nothing");
         let Err(CaseEnd::Contradicted(sentence)) = judged(case(), [5e6; 3], &quiet) else {
             panic!("believed")
@@ -306,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_did_not_pass_is_caught() {
+    fn a_reported_time_longer_than_the_passed_one_is_caught() {
         assert_eq!(judged(&case(), 1e7, 0, false), Ok(()));
         let Err(CaseEnd::Failed(sentence)) = judged(&case(), 1.1e7, 0, false) else { panic!("believed") };
         assert!(sentence.contains("11000000 ns, and only 10000000 ns passed"), "{sentence}");
@@ -326,13 +337,13 @@ mod brackets_tests {
     use super::*;
     use crate::platform::arch;
 
-    /// Returns a share of a true time, and notes single times by `note`.
-    struct Teller {
+    /// A subject that returns `share` of its true time, and records single times by `note`.
+    struct ScaledTime {
         share: f64,
         note: fn(&[Ticks], &Clock),
     }
 
-    impl Subject for Teller {
+    impl Subject for ScaledTime {
         fn run(&mut self, iterations: u64, clock: &Clock) -> error::Result<Ticks> {
             let own = Clock::with_scale(clock.scale());
             let times: Vec<_> = (0..iterations).map(|_| own.time(|| arch::add_chain(100_000))).collect();
@@ -343,10 +354,10 @@ mod brackets_tests {
     }
 
     fn judged(case: Case, share: f64, note: fn(&[Ticks], &Clock)) -> Result<(), CaseEnd> {
-        judge_brackets(&case, &mut Teller { share, note }, &Clock::start_up(), 8)
+        judge_brackets(&case, &mut ScaledTime { share, note }, &Clock::start_up(), 8)
     }
 
-    fn truly(times: &[Ticks], clock: &Clock) {
+    fn record_all(times: &[Ticks], clock: &Clock) {
         times.iter().for_each(|ticks| _ = clock.record_bracket(*ticks));
     }
 
@@ -356,11 +367,11 @@ mod brackets_tests {
 
     #[test]
     fn a_sum_that_leaves_out_a_part_is_caught() {
-        assert_eq!(judged(looped(), 1.0, truly), Ok(()));
-        let Err(CaseEnd::Failed(sentence)) = judged(looped(), 0.7, truly) else { panic!("believed") };
+        assert_eq!(judged(looped(), 1.0, record_all), Ok(()));
+        let Err(CaseEnd::Failed(sentence)) = judged(looped(), 0.7, record_all) else { panic!("believed") };
         assert!(sentence.contains("left out") && sentence.contains("8 iterations"), "{sentence}");
         assert_eq!(
-            judged(looped().own_tasks(OwnTasks::Elsewhere), 0.7, truly),
+            judged(looped().own_tasks(OwnTasks::Elsewhere), 0.7, record_all),
             Ok(()),
             "they have other clocks"
         );
@@ -368,7 +379,7 @@ mod brackets_tests {
     }
 
     #[test]
-    fn the_best_single_time_for_all_is_caught() {
+    fn single_times_shorter_than_the_returned_time_are_caught() {
         let halves = |times: &[Ticks], clock: &Clock| {
             times.iter().for_each(|ticks| _ = clock.record_bracket(Ticks(ticks.0 / 2)));
         };
@@ -376,7 +387,7 @@ mod brackets_tests {
             times.iter().for_each(|ticks| _ = clock.record_bracket(Ticks(ticks.0 * 2)));
         };
         assert!(judged(looped().one_by_one(), 1.0, halves).is_err());
-        assert_eq!(judged(looped().one_by_one(), 1.0, truly), Ok(()));
+        assert_eq!(judged(looped().one_by_one(), 1.0, record_all), Ok(()));
         assert_eq!(judged(looped().one_by_one(), 1.0, twice), Ok(()), "in flight at the same time");
     }
 }

@@ -14,13 +14,14 @@ use crate::trial::CaseEnd;
 /// Attempts of the witness before a contradicted claim is believed. A timer tick disturbs an operation that reads
 /// the time through the vDSO, and single-stepping is so slow that every third attempt is disturbed.
 const TESTIMONIES: u32 = 8;
-/// Instructions of a run that are stepped through; where that is too few, and a claim is about them, fewer iterations are.
+/// Most instructions of a run that is stepped through. If a run has more, and a claim is about instructions, a run of fewer
+/// iterations is stepped through.
 const STEPS: u64 = 3_000;
 /// Attempts before a contradicted claim about calls is believed. Timer ticks do not disturb these, but an
 /// operation that fails in the child does.
-const OF_CALLS: u32 = 4;
+const CALL_TESTIMONIES: u32 = 4;
 
-/// What the witness saw, if it could be called, and what follows.
+/// The report of the witness, if it could be called, and the judgements from it.
 type Testified = Result<(Option<WitnessReport>, Judgements), CaseEnd>;
 
 /// Calls the witness and judges the claims about its testimony; no testimony if it cannot be called.
@@ -29,7 +30,7 @@ type Testified = Result<(Option<WitnessReport>, Judgements), CaseEnd>;
 /// A claim does not hold, or the operation died under the witness.
 pub(in crate::trial) fn judge_by_witness(case: &Case, subject: &mut dyn Subject, clock: &Clock) -> Testified {
     if counts_instructions(case) {
-        // Once here, or what it remembers from its first time would be made anew, and counted, in every child.
+        // Run once here: otherwise one-time initialisation would be repeated, and counted, in every child.
         subject.run(1, clock)?;
     }
     let is_alone =
@@ -51,7 +52,7 @@ fn judge_by_tracing(case: &Case, subject: &mut dyn Subject, clock: &Clock, is_al
         let testimony = match witness::watch_runs(run, callee, how, &counts) {
             Ok(testimony) => testimony,
             Err(died @ Error::Died(_)) => return Err(case_end_after_death(subject, clock, &died)),
-            // Too slow for single steps is not too slow for stops at calls; and neither disproves anything.
+            // An operation too slow for single steps may be quick enough for stops at calls. Slowness disproves nothing.
             Err(Error::Disturbed(_)) if counts_steps(how) && !is_alone => {
                 how = Watch::Calls;
                 continue;
@@ -63,10 +64,10 @@ fn judge_by_tracing(case: &Case, subject: &mut dyn Subject, clock: &Clock, is_al
             }
         };
         // A tick may have made the call longer than usual.
-        if callee.is_some() && testimony.visits.is_none() && counts_steps(how) && attempt < OF_CALLS {
+        if callee.is_some() && testimony.visits.is_none() && counts_steps(how) && attempt < CALL_TESTIMONIES {
             continue;
         }
-        // A run that was too long to step through is so in the next attempt.
+        // A run that was too long to step through is too long in the next attempt as well.
         if testimony.instructions.is_none() && counts_steps(how) {
             how = Watch::Calls;
         }
@@ -80,20 +81,20 @@ fn judge_by_tracing(case: &Case, subject: &mut dyn Subject, clock: &Clock, is_al
             Err(sentence) => judged = Err(CaseEnd::Failed(sentence)),
         }
         contradicted += 1;
-        // An operation that failed in the child made fewer calls: the reason is reported from here.
+        // If the operation failed in the child, it made fewer calls. It then fails here too, and its error is returned.
         subject.run(witness::ITERATIONS, clock)?;
-        if attempt >= OF_CALLS && has_broken_call_claim(case, &testimony) {
+        if attempt >= CALL_TESTIMONIES && has_broken_call_claim(case, &testimony) {
             break;
         }
     }
     judged
 }
 
-/// Judges by what stands in brackets, so that what prepares a batch and drops its results is no part of an iteration. `None` if
-/// the subject opens no bracket, or cannot be watched so.
+/// Judges by the instructions inside brackets, so that preparing a batch and dropping its results do not count. `None` if the
+/// subject opens no bracket, or its brackets cannot be watched.
 fn judge_by_brackets(case: &Case, subject: &mut dyn Subject, clock: &Clock) -> Option<Testified> {
     let (mut judged, mut contradicted) = (None, 0);
-    while contradicted < OF_CALLS {
+    while contradicted < CALL_TESTIMONIES {
         let seen =
             witness::watch_brackets(|n, counting| subject.run(n, counting), clock, 4 * STEPS).ok()??;
         let sentences = case.claims.iter().filter_map(|claim| judge_claim(case, claim, &seen).transpose());
@@ -118,7 +119,7 @@ fn first_watch(case: &Case, is_alone: bool) -> Watch {
     }
 }
 
-/// Tells how many testimonies contradicted the claims before one fulfilled them.
+/// Says how many testimonies contradicted the claims before one fulfilled them; `None` if none did.
 fn held_late(contradicted: u32) -> Option<Judgement> {
     let all = contradicted + 1;
     let sentence = format!("the witness's claims {HELD_LATE}{contradicted} of {all} testimonies");
@@ -157,14 +158,15 @@ pub(super) fn counts_instructions(case: &Case) -> bool {
         .any(|claim| matches!(claim, Claim::Calls(_) | Claim::Executes(_) | Claim::KeepsWorking(_)))
 }
 
-/// Whether a claim does not hold that is not about instructions.
+/// Whether a claim that is not about instructions does not hold.
 fn has_broken_call_claim(case: &Case, testimony: &WitnessReport) -> bool {
     let others =
         case.claims.iter().filter(|claim| !matches!(claim, Claim::Executes(_) | Claim::KeepsWorking(_)));
     others.into_iter().any(|claim| judge_claim(case, claim, testimony).is_err())
 }
 
-/// Runs an operation that panicked under the witness here too, so that the panic's message is recorded.
+/// The end of a case whose operation died under the witness. If it panicked there, it runs here too, so that the panic's
+/// message is recorded.
 fn case_end_after_death(subject: &mut dyn Subject, clock: &Clock, died: &Error) -> CaseEnd {
     if matches!(died, Error::Died(how) if how == PANICKED) {
         drop(subject.run(witness::ITERATIONS, clock));
@@ -313,7 +315,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_shorter_run_lacks_is_not_executed() {
+    fn the_shorter_run_must_execute_the_claimed_instructions_too() {
         let seen = |shorter| WitnessReport {
             iterations: 2,
             instructions: Some(5_000.0),

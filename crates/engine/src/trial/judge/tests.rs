@@ -17,7 +17,7 @@ fn callee(argument: u64) -> u64 {
     black_box(argument)
 }
 
-/// Few instructions in a debug build, too, since they are stepped through.
+/// Executes few instructions in a debug build too, since they are stepped through.
 fn call_repeatedly(n: u64) {
     let mut left = n;
     while left > 0 {
@@ -32,7 +32,7 @@ fn callee_address() -> usize {
 
 fn witnessed(case: &Case) -> Result<Sentences, CaseEnd> {
     let clock = Clock::start_up();
-    let mut liar = live(case);
+    let mut liar = set_up_subject(case);
     let held = |judgement| match judgement {
         Judgement::Held(sentence) => sentence,
         Judgement::Unasked(sentence) => panic!("not asked: {sentence}"),
@@ -41,7 +41,7 @@ fn witnessed(case: &Case) -> Result<Sentences, CaseEnd> {
         .map(|(_, judgements)| judgements.into_iter().map(held).collect())
 }
 
-fn live(case: &Case) -> Box<dyn Subject> {
+fn set_up_subject(case: &Case) -> Box<dyn Subject> {
     let place = crate::case::Place {
         scratch: std::env::temp_dir(),
         scale: crate::case::Scale::Smoke,
@@ -54,13 +54,14 @@ fn live(case: &Case) -> Box<dyn Subject> {
 fn swept(case: &Case, control: Option<fn(u64)>) -> Option<Result<Sentences, CaseEnd>> {
     let clock = Clock::start_up();
     let once = || {
-        let mut control = control.map(|turns| live(&Case::looped("control", "", turns)));
+        let mut control = control.map(|turns| set_up_subject(&Case::looped("control", "", turns)));
         let control: Option<&mut dyn Subject> = match &mut control {
             Some(control) => Some(&mut **control),
             None => None,
         };
         let effort = Effort::Proof(crate::case::Scale::Default);
-        sweep_and_judge(case, &mut *live(case), control, &clock, effort).map(|(_, sentences)| sentences)
+        sweep_and_judge(case, &mut *set_up_subject(case), control, &clock, effort)
+            .map(|(_, sentences)| sentences)
     };
     let undisturbed = (0..4).map(|_| once()).find(|end| !matches!(end, Err(CaseEnd::Disturbed(_))));
     if undisturbed.is_none() {
@@ -76,23 +77,23 @@ fn sentence(end: Result<Sentences, CaseEnd>) -> String {
     }
 }
 
-/// What the smallest batch takes.
+/// Wanted length of the smallest batch, ns.
 const UNIT_NS: f64 = 10_000.0;
 
 /// A sweep of batches that take this long whatever their length, ns.
-fn flat(overhead: f64) -> Sweep {
+fn flat_sweep(overhead: f64) -> Sweep {
     let (slope, intercept, doubling) =
         (Interval::default(), Interval::exactly(overhead), Interval::exactly(2.0));
     Sweep { slope, slope_quartile: 0.0, intercept, control: None, net: None, ratio: None, doubling, unit: 8 }
 }
 
 #[test]
-fn time_that_may_grow_contradicts_no_case() {
-    // A batch of 32 iterations takes this overhead and what the slope says.
+fn only_a_slope_that_excludes_growth_is_contradicted() {
+    // A batch of 32 iterations takes this overhead and 32 times the slope.
     let judged_above = |overhead, low, estimate, high| {
         let slope = Interval { estimate, low, high };
         let slope_quartile = (estimate + high) / 2.0;
-        check_time_grows(&Sweep { slope, slope_quartile, ..flat(overhead) }, UNIT_NS)
+        check_time_grows(&Sweep { slope, slope_quartile, ..flat_sweep(overhead) }, UNIT_NS)
     };
     let judged = |low, estimate, high| judged_above(3_200.0, low, estimate, high);
     assert_eq!(judged(1.0, 50.0, 90.0), Ok(()));
@@ -108,7 +109,7 @@ fn time_that_may_grow_contradicts_no_case() {
     let interrupted = Sweep {
         slope: Interval { estimate: 0.0, low: -50.0, high: 900.0 },
         slope_quartile: 4.0,
-        ..flat(60.0)
+        ..flat_sweep(60.0)
     };
     assert!(
         matches!(check_time_grows(&interrupted, UNIT_NS), Err(CaseEnd::Contradicted(_))),
@@ -117,22 +118,22 @@ fn time_that_may_grow_contradicts_no_case() {
 }
 
 #[test]
-fn rounds_that_contradict_each_other_contradict_no_case() {
+fn rounds_that_contradict_each_other_are_disturbed_and_not_contradicted() {
     let judged = |low, estimate, high| {
-        judge_doubling(&Sweep { doubling: Interval { estimate, low, high }, ..flat(0.0) })
+        judge_doubling(&Sweep { doubling: Interval { estimate, low, high }, ..flat_sweep(0.0) })
     };
     assert!(judged(1.5, 2.1, 2.5).is_ok());
     for (low, estimate, high) in [(2.3, 2.7, 2.8), (0.0, 1.0, 1.7)] {
         assert!(matches!(judged(low, estimate, high), Err(CaseEnd::Contradicted(_))));
     }
-    // The last two have the right estimate, and tell neither a parabola nor a remembered result from a line.
+    // The last two have the right estimate, but their intervals exclude neither a parabola nor a remembered result.
     for (low, estimate, high) in [(2.1, 2.7, 2.8), (0.0, 1.0, 1.9), (1.9, 2.1, 2.8), (1.0, 2.0, 2.1)] {
         assert!(matches!(judged(low, estimate, high), Err(CaseEnd::Disturbed(_))));
     }
 }
 
 #[test]
-fn what_costs_a_fraction_or_a_multiple_in_large_batches_is_contradicted() {
+fn large_batches_that_cost_a_fraction_or_a_multiple_are_contradicted() {
     let case = Case::looped("case", "", |_| ()).claim(Claim::Linear);
     let slope = Interval { estimate: 100.0, low: 98.0, high: 102.0 };
     let judged = |large, iterations| judge_large_batches(&case, slope, 64, large, iterations);
@@ -154,7 +155,8 @@ fn an_inlined_call_is_caught_by_the_witness() {
 #[test]
 fn an_inlined_call_costs_no_more_than_its_control() {
     let liar = Case::looped("inlined", "", register_loop).claim(Claim::AboveControl);
-    // Of two equal loops chance calls one longer, as rarely as the interval says; this control is longer for certain.
+    // Of two equal loops one may be judged longer by chance, as rarely as the interval says; this control is longer for
+    // certain.
     let control = |n: u64| register_loop(2 * n);
     let Some(swept) = swept(&liar, Some(control)) else { return };
     assert!(sentence(swept).contains("no more than the same loop without it"));
@@ -213,7 +215,7 @@ fn delta(change: impl FnOnce(&mut Delta)) -> Delta {
     delta
 }
 
-fn any() -> Case {
+fn any_case() -> Case {
     Case::looped("any", "", register_loop)
 }
 
@@ -227,15 +229,19 @@ fn disturbance<T: std::fmt::Debug>(end: Result<T, CaseEnd>) -> String {
 #[test]
 fn a_thread_that_was_moved_is_caught() {
     let moved = delta(|d| d.counted.cpu = 1);
-    let sentence = disturbance(judge_sample(&any(), &moved, 1, Some(3)));
+    let sentence = disturbance(judge_sample(&any_case(), &moved, 1, Some(3)));
     assert!(sentence.contains("kept on CPU 3 and ran on CPU 1"), "{sentence}");
-    assert_eq!(judge_sample(&any(), &moved, 1, None), Ok(Vec::new()), "a case that is not pinned may move");
+    assert_eq!(
+        judge_sample(&any_case(), &moved, 1, None),
+        Ok(Vec::new()),
+        "a case that is not pinned may move"
+    );
 }
 
 #[test]
 fn a_throttled_sample_is_caught() {
     let throttled = delta(|d| d.counted.throttled = Some(2));
-    let sentence = disturbance(judge_sample(&any(), &throttled, 1, None));
+    let sentence = disturbance(judge_sample(&any_case(), &throttled, 1, None));
     assert!(sentence.contains("cpu.max"), "{sentence}");
 }
 
@@ -248,8 +254,8 @@ fn a_host_that_takes_the_time_is_caught() {
         delta: delta(|d| d.counted.stolen_ticks = Some(ticks)),
         ..Sample::default()
     };
-    assert!(judge_interference(&any(), &[stolen(1), stolen(0)]).is_ok());
-    let sentence = disturbance(judge_interference(&any(), &[stolen(5), stolen(5)]));
+    assert!(judge_interference(&any_case(), &[stolen(1), stolen(0)]).is_ok());
+    let sentence = disturbance(judge_interference(&any_case(), &[stolen(5), stolen(5)]));
     assert!(sentence.contains("50 %"), "{sentence}");
 }
 
@@ -264,10 +270,10 @@ fn a_cpu_that_others_use_is_caught() {
     };
     let burst = Sample { counted: 2, ..waited(1_000_000) };
     assert!(
-        judge_interference(&any(), &[burst, waited(0), waited(0)]).is_ok(),
+        judge_interference(&any_case(), &[burst, waited(0), waited(0)]).is_ok(),
         "a burst does not touch the quickest"
     );
-    let sentence = disturbance(judge_interference(&any(), &[waited(500_000), waited(500_000)]));
+    let sentence = disturbance(judge_interference(&any_case(), &[waited(500_000), waited(500_000)]));
     assert!(sentence.contains("50 %"), "{sentence}");
 }
 
@@ -300,11 +306,11 @@ fn without_a_witness_the_kernels_accounting_catches_the_lie() {
     let never = Case::looped("vdso", "", register_loop).claim(Claim::NeverEnters);
     assert!(judge_by_accounting(&never, &charged(900_000, 100_000)).is_ok());
     assert!(judge_by_accounting(&never, &charged(100_000, 900_000)).is_err());
-    assert_eq!(judge_by_accounting(&any(), &charged(0, 900_000)), Ok(None));
+    assert_eq!(judge_by_accounting(&any_case(), &charged(0, 900_000)), Ok(None));
 }
 
 #[test]
-fn a_claim_of_the_cases_own_is_asked_of_every_sample() {
+fn a_counted_claim_is_judged_by_the_counters_of_a_sample() {
     let ask = |delta: &Delta, n: u64| match delta.counted.minor_faults {
         faults if faults == n => Ok(format!("{n} faults")),
         faults => Err(format!("{faults} faults in {n} touches")),
@@ -321,19 +327,19 @@ fn a_claim_of_the_cases_own_is_asked_of_every_sample() {
 fn a_partner_that_was_moved_is_caught() {
     let partners = crate::clock::PartnerReport { strayed: Some((2, 5)), ..Default::default() };
     let moved = delta(|d| d.partners = Some(partners));
-    let sentence = disturbance(judge_sample(&any(), &moved, 1, Some(3)));
+    let sentence = disturbance(judge_sample(&any_case(), &moved, 1, Some(3)));
     assert!(sentence.contains("partner was kept on CPU 2 and ran on CPU 5"), "{sentence}");
 }
 
 #[test]
-fn another_regime_is_tried_again_and_not_condemned() {
-    let case = any().claim(Claim::Regime(|_, _| Err("it polled".into())));
+fn another_regime_is_disturbed_and_an_exceeded_limit_contradicted() {
+    let case = any_case().claim(Claim::Regime(|_, _| Err("it polled".into())));
     assert_eq!(judge_sample(&case, &delta(|_| ()), 1, None), Err(CaseEnd::Disturbed("it polled".into())));
-    let case = any().claim(Claim::AtMost(|_, _| Err("it slept".into())));
+    let case = any_case().claim(Claim::AtMost(|_, _| Err("it slept".into())));
     assert_eq!(judge_sample(&case, &delta(|_| ()), 1, None), Err(CaseEnd::Contradicted("it slept".into())));
 }
 
-/// What the later witness says of these turns in samples of 4096 iterations, after a few true batches.
+/// The judgement of the later witness on `turns`, with samples of 4096 iterations, after the first witness has judged the case.
 fn watched_later(case: &Case, turns: impl Fn(u64) + 'static) -> Result<Option<Judgement>, CaseEnd> {
     let clock = Clock::start_up();
     let mut subject: Box<dyn Subject> = Box::new(move |n: u64, clock: &Clock| Ok(clock.time(|| turns(n))));
@@ -346,7 +352,7 @@ fn getppid(turns: u64) {
 }
 
 #[test]
-fn who_does_less_in_long_batches_is_caught_by_the_later_witness() {
+fn less_work_in_long_batches_is_caught_by_the_later_witness() {
     let case =
         Case::looped("getppid", "", getppid).claim(Claim::Enters(vec![("getppid", libc::SYS_getppid)]));
     assert!(matches!(watched_later(&case, getppid), Ok(Some(Judgement::Held(_)))));
@@ -361,10 +367,10 @@ fn who_does_less_in_long_batches_is_caught_by_the_later_witness() {
 }
 
 #[test]
-fn most_watches_decide_and_those_that_saw_less_are_told() {
+fn most_watches_decide_and_the_evidence_counts_those_that_saw_less() {
     let case =
         Case::looped("getppid", "", getppid).claim(Claim::Enters(vec![("getppid", libc::SYS_getppid)]));
-    // Counts long batches in the witness's children, too; after a watch that saw less there is one here.
+    // The counter includes long batches in the witness's children; after a watch that saw less, one batch runs in this process.
     let judged = |does_half: fn(u32) -> bool| {
         let batches = Words::new().expect("mapped");
         watched_later(&case, move |n| {
@@ -378,7 +384,7 @@ fn most_watches_decide_and_those_that_saw_less_are_told() {
 }
 
 #[test]
-fn who_enters_the_kernel_later_is_caught_by_the_later_witness() {
+fn system_calls_in_long_batches_are_caught_by_the_later_witness() {
     let case = Case::looped("never", "", register_loop).claim(Claim::NeverEnters);
     assert!(matches!(watched_later(&case, register_loop), Ok(Some(Judgement::Held(_)))));
     assert!(watched_later(&case, |n| getppid(n.saturating_sub(128))).is_err());

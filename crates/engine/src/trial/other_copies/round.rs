@@ -7,28 +7,29 @@ use crate::record::quantity::NANOSECONDS;
 use crate::statistic;
 use crate::trial::{CaseEnd, Sample, Trial};
 
-/// Least share of a batch during which each other copy must run its own. Readings of the counters at the end of a batch of 4 ms
-/// take 1 or 2 % of it.
-const COMPANY: f64 = 0.9;
-/// A copy with less company than this began when another had ended, or was about to.
-const APART: f64 = 0.1;
-/// Batches of a copy that goes on are this part of a sample.
-const PART: u64 = 8;
-/// Rounds of an execution that may lack company before the execution is given up: twice as many as it keeps at default scale.
+/// Least share of a copy's batch during which each other copy must run too (its *company*). Readings of the counters at the end
+/// of a batch of 4 ms take 1 or 2 % of it.
+const LEAST_COMPANY: f64 = 0.9;
+/// Share of company below which two copies ran one after the other: one began when the other had ended, or was about to.
+const APART_COMPANY: f64 = 0.1;
+/// After its batch, a copy runs further batches, shorter than a sample by this factor.
+const SHORTER_BY: u64 = 8;
+/// Most rounds of an execution that may lack company: twice as many as it keeps at default scale. With more, the execution is
+/// given up.
 const VOID_ROUNDS: u32 = 20;
 
-/// What a trial knows of the other copies.
+/// The other copies, and the rounds that a trial has measured beside them.
 pub(in crate::trial) struct Accompanied<'a> {
     pub(in crate::trial) other_copies: &'a OtherCopies,
     /// Cost of an iteration in each batch that the first copy ran alone, ns.
     pub(in crate::trial) alone: Vec<f64>,
-    /// The least company of a sample that counts.
+    /// The smallest share of company in a sample that counts.
     least: f64,
     /// Rounds that do not count.
     void: u32,
-    /// Those of them in which a copy was kept from its CPU.
+    /// Rounds among `void` in which a copy was kept from its CPU.
     hindered: u32,
-    /// Those of them in which two copies ran one after the other.
+    /// Rounds among `void` in which two copies ran one after the other.
     apart: u32,
 }
 
@@ -40,21 +41,22 @@ impl<'a> Accompanied<'a> {
     /// Whether a round with these times counts.
     ///
     /// # Errors
-    /// Too many rounds did not: [`CaseEnd::Contradicted`] if copies ran one after the other in each of them, and otherwise
-    /// [`CaseEnd::Disturbed`]: by other tasks, by slow timers, or by a host that seldom runs two virtual CPUs at once.
+    /// Too many rounds did not count: [`CaseEnd::Contradicted`] if copies ran one after the other in each of them, and
+    /// otherwise [`CaseEnd::Disturbed`]: by other tasks, by slow timers, or by a host that seldom runs two virtual CPUs at
+    /// once.
     fn judge_round(&mut self, times: &[Times]) -> Result<bool, CaseEnd> {
         let share = least_company(times);
-        if share >= COMPANY {
+        if share >= LEAST_COMPANY {
             self.least = self.least.min(share);
             return Ok(true);
         }
         let is_hindered = |times: &Times| {
             let [began, ended] = times.batch;
-            times.waited as f64 > (1.0 - COMPANY) * ended.saturating_sub(began) as f64
+            times.waited as f64 > (1.0 - LEAST_COMPANY) * ended.saturating_sub(began) as f64
         };
         self.void += 1;
         self.hindered += u32::from(times.iter().any(is_hindered));
-        self.apart += u32::from(share < APART);
+        self.apart += u32::from(share < APART_COMPANY);
         if self.void <= VOID_ROUNDS {
             return Ok(false);
         }
@@ -62,7 +64,7 @@ impl<'a> Accompanied<'a> {
             "the {} copies did not run at the same time: in {} rounds a copy had no company for {:.0} % of its batch or more",
             self.other_copies.count(),
             self.void,
-            100.0 * (1.0 - COMPANY)
+            100.0 * (1.0 - LEAST_COMPANY)
         );
         Err(match (self.apart == self.void, 2 * self.hindered >= self.void) {
             (_, true) => CaseEnd::Disturbed(
@@ -73,7 +75,8 @@ impl<'a> Accompanied<'a> {
         })
     }
 
-    /// The cost in the first copy alone, by turns with that beside the others.
+    /// The figure for the cost in the first copy alone, measured in turns with the cost beside the others; `None` if it was not
+    /// measured.
     pub(in crate::trial) fn alone_figure(&self) -> Option<Derived> {
         let value = (!self.alone.is_empty()).then(|| statistic::median_interval(&self.alone))?;
         Some(Derived { name: ALONE.into(), unit: NANOSECONDS.into(), value })
@@ -88,7 +91,8 @@ impl<'a> Accompanied<'a> {
     }
 }
 
-/// How long other tasks had this copy's CPU, ns; without end if the hypervisor had it, or the kernel does not tell.
+/// Time during which other tasks had this copy's CPU, ns; `u64::MAX` if the hypervisor took any of it, or the kernel does not
+/// count it.
 fn hindered_ns(counted: &Reading) -> u64 {
     let is_stolen = counted.stolen_ticks.is_some_and(|ticks| ticks > 0);
     counted.waited_ns.filter(|_| !is_stolen).unwrap_or(u64::MAX)
@@ -123,7 +127,7 @@ impl Trial<'_> {
             let sample = self.batch_between_readings(iterations)?;
             let own = self.clock.count_single_times();
             other_copies.keep_company(hindered_ns(&sample.delta.counted), || {
-                self.subject.run((iterations / PART).max(1), self.clock)?;
+                self.subject.run((iterations / SHORTER_BY).max(1), self.clock)?;
                 Ok(())
             })?;
             let core_hz = 0.5 * (before + self.clock.core_hz());
@@ -145,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_no_task_explains_is_a_contradiction() {
+    fn copies_that_run_one_after_another_without_other_tasks_are_contradicted() {
         let [first, _second] = pair();
         let round = |share: u64, waited| {
             let other = Times { batch: [0, share], after: [share, share], waited: 0 };
