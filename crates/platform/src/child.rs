@@ -8,9 +8,9 @@
 //! | hangs | SIGKILL, when the time limit of the wait has passed |
 //! | loses its parent | SIGKILL, by the kernel |
 //!
-//! A cleanup process is another one: it outlives its parent and removes what the parent leaves, even if the parent is killed.
-//! The destructors of a killed process do not run, so that its files and control groups stay. The cleanup process waits
-//! for a message from its parent or for its end, then runs one closure. It is in a session of its own, which signals
+//! A cleanup process outlives its parent and removes the parent's files and control groups, even if the parent is killed.
+//! They would stay otherwise, since the destructors of a killed process do not run. The cleanup process waits for a
+//! message from its parent or for the parent's end, then runs one closure. It is in a session of its own, which signals
 //! from a terminal do not reach.
 
 use super::process::{PANIC_CODE, await_end, die_with, fork_into, kill_and_reap};
@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub struct Child {
     pid: Pid,
-    /// It was waited for: from then on its number may belong to another process.
+    /// Whether the child was waited for. From then on its number may belong to another process.
     reaped: bool,
 }
 
@@ -55,7 +55,7 @@ impl Child {
         self.pid
     }
 
-    /// Whether it has ended. It is not reaped.
+    /// Whether the child has ended. This call does not reap it.
     pub fn has_ended(&self) -> bool {
         let look = WaitPidFlag::WNOHANG | WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
         self.reaped || !matches!(waitid(Id::Pid(self.pid), look), Ok(WaitStatus::StillAlive))
@@ -107,7 +107,7 @@ impl Drop for Child {
 fn check_status(status: WaitStatus) -> Result<()> {
     match describe_status(status) {
         None => Ok(()),
-        // Another process, or the kernel where memory is short, may have sent it.
+        // Another process, or the kernel when memory is short, may have sent the signal.
         Some(how) if matches!(status, WaitStatus::Signaled(..)) => {
             Err(Error::Contradicted(format!("a child did not end as it should: {how}")))
         }
@@ -145,11 +145,11 @@ fn silence_output() {
 /// A child of this process that was not waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unreaped {
-    /// It has ended and is a zombie.
+    /// Whether the child has ended and is a zombie.
     pub dead: bool,
 }
 
-/// A child of this process that was not waited for, if there is one. It is not reaped.
+/// Returns a child of this process that was not waited for, if there is one. This call does not reap it.
 pub fn find_unreaped_child() -> Option<Unreaped> {
     const LOOK: WaitPidFlag = WaitPidFlag::WNOHANG.union(WaitPidFlag::WEXITED).union(WaitPidFlag::WNOWAIT);
     match waitid(Id::All, LOOK) {
@@ -176,7 +176,7 @@ impl CleanupProcess {
         let (listen, message) = pipe2(OFlag::O_CLOEXEC).map_err(refused("pipe of a cleanup process"))?;
         let copy = message.as_raw_fd();
         let child = fork_into(|| {
-            // With this copy open the pipe would never end.
+            // As long as this copy of the writing end is open, the pipe never reaches its end.
             let _ = close(copy);
             let _ = setsid();
             silence_output();
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_ends_well_says_nothing() {
+    fn a_child_that_ends_with_code_0_is_a_success() {
         let here = std::process::id();
         Child::start(|| ()).expect("forked").wait_for_success(PATIENCE).expect("it ends well");
         assert_eq!(here, std::process::id());
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_child_with_a_wrong_address_ends_there() {
-        // Rust's own handler, which tells of stacks that overflow, takes the first and gives up its place.
+        // Rust's own handler, which reports stack overflows, catches the first signal and uninstalls itself.
         let twice = || {
             for _ in 0..2 {
                 raise(Signal::SIGSEGV).expect("raised");
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_is_forgotten_is_killed_and_reaped() {
+    fn a_dropped_child_is_killed_and_reaped() {
         let child = Child::start(|| std::thread::sleep(PATIENCE)).expect("forked");
         let pid = child.pid();
         drop(child);
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn it_clears_up_before_its_value_has_gone() {
+    fn dropping_a_cleanup_process_waits_until_it_has_cleared_up() {
         let directory = tempfile::tempdir().expect("a directory");
         let left = directory.path().join("left");
         std::fs::create_dir(&left).expect("made");
@@ -349,13 +349,13 @@ mod tests {
     }
 
     #[test]
-    fn it_clears_up_behind_a_parent_that_was_killed() {
+    fn a_cleanup_process_clears_up_after_a_killed_parent() {
         let directory = tempfile::tempdir().expect("a directory");
         let left = directory.path().join("left");
         let theirs = left.clone();
         let parent = Child::start(move || {
             let cleanup = leaves(&theirs);
-            // Only now, so that the directory exists only once there is a cleanup process.
+            // Made after the fork, so that the directory exists only once there is a cleanup process.
             std::fs::create_dir(&theirs).expect("made");
             std::thread::sleep(Duration::from_secs(60));
             drop(cleanup);
