@@ -47,8 +47,8 @@ pub fn check_stdout() -> Result<()> {
         return refused(Errno::EBADF);
     }
     let out = std::io::stdout();
-    let is_asked = fstat(&out).map(|about| SFlag::from_bits_truncate(about.st_mode) & SFlag::S_IFMT);
-    match is_asked {
+    let file_type = fstat(&out).map(|about| SFlag::from_bits_truncate(about.st_mode) & SFlag::S_IFMT);
+    match file_type {
         Ok(SFlag::S_IFCHR) => write(&out, &[]).map_or_else(refused, |_| Ok(())),
         Ok(SFlag::S_IFREG) if fstatvfs(&out).is_ok_and(|disk| disk.blocks_available() == 0) => {
             refused(Errno::ENOSPC)

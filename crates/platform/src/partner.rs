@@ -270,7 +270,8 @@ fn start_thread(
         let refused = take_steps(&state, place, step);
         state[ANSWER].value.store(refused as u32, SeqCst);
     };
-    let thread = builder.spawn(thread_body).map_err(|cause| start_error("clone of a partner thread", cause))?;
+    let thread =
+        builder.spawn(thread_body).map_err(|cause| start_error("clone of a partner thread", cause))?;
     let tid = receiver.recv().map_err(|_| Error::Disproved("the partner thread ended at once".into()))?;
     Ok(((getpid(), tid), Some(thread)))
 }

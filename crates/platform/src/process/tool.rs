@@ -1,5 +1,5 @@
-//! Starts programs of the system whose output is read: `ip`, `ps`, `git`. They answer in the C locale, whatever the user speaks, and ask
-//! nothing. And starts the running program once more.
+//! Starts system programs whose output is read: `ip`, `ps`, `git`. They print in the C locale, whatever the user's language, and read
+//! no input. Also starts the running program once more.
 //!
 //! # Invariants
 //!
@@ -22,7 +22,7 @@ const HABITS: [&str; 6] =
 /// The most characters that are quoted of a program's last line.
 const LONGEST: usize = 300;
 
-/// The program in the C locale, with nothing on its standard input.
+/// A command that runs the program in the C locale, with an empty standard input.
 pub fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     for variable in HABITS {
@@ -32,7 +32,7 @@ pub fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// A word for a shell. It may be the text of a file: whatever is not plain is between quotes.
+/// A word for a shell. It may be the text of a file, so that it is put in quotes unless it has plain characters only.
 pub fn quote_for_shell(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_.-%@=+,:".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {
@@ -41,7 +41,7 @@ pub fn quote_for_shell(word: &str) -> String {
     }
 }
 
-/// How a program failed: its exit status, and the line of its standard error that says `error`, else the last one.
+/// How a program failed: its exit status, and the first line of its standard error that begins with `error`, else the last line.
 pub fn failure_message(output: &Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
     let mut lines = said.lines().filter(|line| !line.trim().is_empty());
@@ -53,25 +53,25 @@ pub fn failure_message(output: &Output) -> String {
     }
 }
 
-/// The kernel's link to the file of this program. QEMU's user mode answers in the kernel's place, and names the program that it
-/// runs; to the kernel this is the emulator itself, and so it is when the link is executed.
+/// The kernel's link to the file of this program. QEMU's user mode intercepts reading the link, and names the program that it
+/// emulates. For the kernel the program is the emulator, and executing the link starts the emulator.
 const OWN: &str = "/proc/self/exe";
-/// The same link by a name that QEMU does not answer for.
+/// The same link by a name that QEMU does not intercept.
 const EXECUTED: &str = "/proc/thread-self/exe";
-/// The words by which [`EXECUTED`] was started.
+/// The command line by which [`EXECUTED`] was started.
 const EXECUTED_WORDS: &str = "/proc/thread-self/cmdline";
 
-/// The file of the running program. Without `/proc` it is that by which the program was started.
+/// The file of the running program. Without `/proc` it is the path by which the kernel started the program.
 ///
 /// # Errors
-/// Neither tells.
+/// Neither is known.
 pub fn own_program_file() -> io::Result<PathBuf> {
     std::env::current_exe().or_else(|error| std::path::absolute(started_file().ok_or(error)?))
 }
 
-/// The running program, to be started once more. By the kernel's own link: its file may have been replaced meanwhile, as by
-/// a build beside a run, and then its path leads nowhere or to another program. Where an emulator runs the program, the emulator
-/// is started with it: the kernel cannot execute a program of another processor.
+/// A command that starts the running program once more, by the kernel's own link: its file may have been replaced meanwhile, as by
+/// a build beside a run, and then its path leads nowhere or to another program. If an emulator runs the program, the command
+/// starts the emulator with it: the kernel cannot execute a program of another processor.
 pub fn own_program_command() -> Command {
     let own = own_program_file().unwrap_or_else(|_| OWN.into());
     let mut command = match emulator_options(&own) {
@@ -104,8 +104,8 @@ fn emulator_options(own: &Path) -> Option<Vec<OsString>> {
     Some(options_before(&line, std::env::args_os().count()))
 }
 
-/// The options in the words of an emulator's start, each with a zero byte behind it. The last `own` words are the program and
-/// its arguments. If the kernel started the emulator (binfmt_misc), there are no options, and the program may stand there twice.
+/// The options in the command line of an emulator, whose words end in a zero byte. The last `own` words are the program and its
+/// arguments. If the kernel started the emulator (binfmt_misc), there are no options, and the program may be named twice.
 fn options_before(line: &[u8], own: usize) -> Vec<OsString> {
     let words: Vec<_> = line.strip_suffix(b"\0").unwrap_or(line).split(|byte| *byte == 0).collect();
     let options = words.get(1..words.len().saturating_sub(own)).unwrap_or_default();
