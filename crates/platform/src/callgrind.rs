@@ -1,5 +1,5 @@
 //! Requests to Valgrind's tool callgrind, if this process runs under it: to begin and end counting, and to write the counts.
-//! Without Valgrind a request does nothing. On other processors than x86-64 none is made.
+//! Without Valgrind a request does nothing. On processors other than x86-64 this crate makes no request.
 //!
 //! # Invariants
 //!

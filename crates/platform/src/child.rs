@@ -151,8 +151,8 @@ pub struct Unreaped {
 
 /// Returns a child of this process that was not waited for, if there is one. This call does not reap it.
 pub fn find_unreaped_child() -> Option<Unreaped> {
-    const LOOK: WaitPidFlag = WaitPidFlag::WNOHANG.union(WaitPidFlag::WEXITED).union(WaitPidFlag::WNOWAIT);
-    match waitid(Id::All, LOOK) {
+    const PEEK: WaitPidFlag = WaitPidFlag::WNOHANG.union(WaitPidFlag::WEXITED).union(WaitPidFlag::WNOWAIT);
+    match waitid(Id::All, PEEK) {
         Ok(WaitStatus::StillAlive) => Some(Unreaped { dead: false }),
         Ok(_) => Some(Unreaped { dead: true }),
         Err(_) => None, // ECHILD: there are no children
@@ -210,7 +210,7 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(30);
 
-    fn end_of(body: impl FnOnce(), limit: Duration) -> String {
+    fn failure_of(body: impl FnOnce(), limit: Duration) -> String {
         let child = Child::start(body).expect("forked");
         let pid = child.pid();
         let sentence = child.wait_for_success(limit).expect_err("it should not end well").to_string();
@@ -245,8 +245,8 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_panics_ends_there() {
-        let sentence = end_of(|| std::panic::resume_unwind(Box::new("in the child")), PATIENCE);
+    fn a_child_that_panics_is_reported_as_such() {
+        let sentence = failure_of(|| std::panic::resume_unwind(Box::new("in the child")), PATIENCE);
         assert!(sentence.contains("panicked"), "{sentence}");
     }
 
@@ -257,18 +257,18 @@ mod tests {
             let capacity = std::hint::black_box(1usize << 30);
             std::hint::black_box(Vec::<u8>::with_capacity(capacity));
         };
-        assert!(end_of(greedy, PATIENCE).contains("SIGABRT"));
+        assert!(failure_of(greedy, PATIENCE).contains("SIGABRT"));
     }
 
     #[test]
-    fn a_child_with_a_wrong_address_ends_there() {
+    fn a_child_that_accesses_a_wrong_address_is_ended_by_sigsegv() {
         // Rust's own handler, which reports stack overflows, catches the first signal and uninstalls itself.
         let twice = || {
             for _ in 0..2 {
                 raise(Signal::SIGSEGV).expect("raised");
             }
         };
-        assert!(end_of(twice, PATIENCE).contains("SIGSEGV"));
+        assert!(failure_of(twice, PATIENCE).contains("SIGSEGV"));
     }
 
     #[test]
@@ -284,7 +284,7 @@ mod tests {
         let hang = || loop {
             std::thread::sleep(PATIENCE);
         };
-        let sentence = end_of(hang, Duration::from_millis(50));
+        let sentence = failure_of(hang, Duration::from_millis(50));
         assert!(sentence.contains("did not end within 0.05 s"), "{sentence}");
     }
 
@@ -332,7 +332,7 @@ mod tests {
         assert_eq!(describe_raw_status(libc::SIGKILL).as_deref(), Some("it was ended by SIGKILL"));
     }
 
-    fn leaves(path: &Path) -> CleanupProcess {
+    fn start_cleanup_of(path: &Path) -> CleanupProcess {
         let path = path.to_owned();
         CleanupProcess::start(move || drop(std::fs::remove_dir(path))).expect("forked")
     }
@@ -342,7 +342,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let left = directory.path().join("left");
         std::fs::create_dir(&left).expect("made");
-        let cleanup = leaves(&left);
+        let cleanup = start_cleanup_of(&left);
         assert!(left.exists());
         drop(cleanup);
         assert!(!left.exists());
@@ -354,7 +354,7 @@ mod tests {
         let left = directory.path().join("left");
         let theirs = left.clone();
         let parent = Child::start(move || {
-            let cleanup = leaves(&theirs);
+            let cleanup = start_cleanup_of(&theirs);
             // Made after the fork, so that the directory exists only once there is a cleanup process.
             std::fs::create_dir(&theirs).expect("made");
             std::thread::sleep(Duration::from_secs(60));

@@ -212,7 +212,7 @@ pub fn parse_cfs_quota(quota: &str, period: &str) -> Option<f64> {
     (quota > 0.0 && period > 0.0).then(|| quota / period)
 }
 
-/// Limits from here on, bytes, mean "no limit": version 1 writes the largest number of pages, more than any machine has.
+/// Limits of at least this size, bytes, mean "no limit": version 1 writes the largest number of pages, more than any machine has.
 const NO_LIMIT: u64 = 1 << 60;
 /// Kinds of limits of version 1. Each has a file `blkio.throttle.…_device` with a line for each device.
 const THROTTLES: [&str; 4] = ["read_bps", "write_bps", "read_iops", "write_iops"];

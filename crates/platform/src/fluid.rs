@@ -22,9 +22,9 @@ use std::time::{Duration, Instant};
 const CHAIN: u64 = 96;
 /// A turn that takes more than this many times the quickest was interrupted. With a busy thread on the same core, all
 /// but one in 10 000 turns took at most 4 times the quickest; interrupted ones took 20 times and more.
-const INTERRUPTED: u64 = 4;
+const INTERRUPTED_RATIO: u64 = 4;
 /// Number of turns that are tried to find the quickest.
-const TRIED: u64 = 5_000;
+const TRIED_TURNS: u64 = 5_000;
 /// How far the nice value of the fluid is above that of the process under test. If that process never waits, the fluid
 /// gets a thirtieth of the CPU, enough to see interrupts. The idle class will not do: a CPU that runs nothing else
 /// counts as idle, and the kernel sends it work from other CPUs (`sched_idle_cpu()`).
@@ -34,7 +34,7 @@ const NICEST: i32 = 19;
 /// Time after which a fluid that has not answered is reported to get no CPU.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Time between two checks for the fluid's answer. On a single CPU the fluid runs only while we sleep.
-const LOOK: Duration = Duration::from_micros(20);
+const POLL_INTERVAL: Duration = Duration::from_micros(20);
 
 // Words of the shared page; a number of 64 bits takes two.
 const ASK: usize = 0;
@@ -111,7 +111,7 @@ impl Fluid {
                 }
                 quickest = quickest_turn(read);
             }
-            run_window(&theirs, read, INTERRUPTED * quickest);
+            run_window(&theirs, read, INTERRUPTED_RATIO * quickest);
             0
         };
         let partner = Partner::start(Kind::Process, (cpu, Class::Ordinary), step, || ())?;
@@ -181,7 +181,7 @@ impl Fluid {
                     PATIENCE.as_secs()
                 )));
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
         Ok(())
     }
@@ -209,7 +209,7 @@ fn load_number(page: &Words, at: usize) -> u64 {
 fn quickest_turn(read: Read) -> u64 {
     let mut last = read();
     let mut quickest = u64::MAX;
-    for _ in 0..TRIED {
+    for _ in 0..TRIED_TURNS {
         std::hint::black_box(arch::multiply_chain(CHAIN));
         let now = read();
         quickest = quickest.min(now.saturating_sub(last));

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_line_tells_nothing() {
+    fn an_empty_line_is_unknown() {
         assert_eq!(Machine::with_files(&[("empty", "\n")]).files.read_first_line("empty"), None);
     }
 }

@@ -74,7 +74,7 @@ fn is_exempt_from_task_limit() -> bool {
     geteuid().is_root() && map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
-/// A sentence if this thread is of the deadline class, which may start no other (sched(7)): the refusal is that of a limit.
+/// A sentence if this thread is of the deadline class, which may start no other (sched(7)) and is refused as by a limit.
 fn deadline_class_message() -> Option<String> {
     const DEADLINE: &str = "6";
     let stat = KernelFiles::live().read_text("proc/thread-self/stat")?;
@@ -139,12 +139,12 @@ struct Bound {
     sentence: String,
 }
 
-fn check_memory_bounds(files: &KernelFiles, bytes: u64, of_them: &str) -> Result<(), String> {
+fn check_memory_bounds(files: &KernelFiles, bytes: u64, insertion: &str) -> Result<(), String> {
     let bounds =
         [available_memory_bound(files), cgroup_memory_bound(files, bytes), address_space_bound(files, bytes)];
     match bounds.into_iter().flatten().min_by_key(|bound| bound.left) {
         Some(Bound { left, sentence }) if left < bytes => {
-            Err(format!("{} MiB of memory are needed{of_them} and {sentence}", mib(bytes)))
+            Err(format!("{} MiB of memory are needed{insertion} and {sentence}", mib(bytes)))
         }
         _ => Ok(()),
     }

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn without_mounts_nothing_is_known() {
+    fn without_mounts_the_file_system_is_unknown() {
         assert_eq!(filesystem_type("", Path::new("/")), None);
     }
 

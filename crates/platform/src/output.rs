@@ -24,7 +24,7 @@ static CLOSED: AtomicBool = AtomicBool::new(false);
 // SAFETY: BEFORE-MAIN.
 #[used]
 #[unsafe(link_section = ".init_array")]
-static LOOK: extern "C" fn() = record_closed_output;
+static RECORD_BEFORE_MAIN: extern "C" fn() = record_closed_output;
 
 extern "C" fn record_closed_output() {
     // SAFETY: BEFORE-MAIN.
@@ -32,7 +32,7 @@ extern "C" fn record_closed_output() {
     CLOSED.store(closed, Ordering::Relaxed);
 }
 
-/// Whether this process was started without a standard output, so that all prints are lost.
+/// Whether this process was started without a standard output, so that printed text is lost.
 pub fn is_stdout_closed() -> bool {
     CLOSED.load(Ordering::Relaxed)
 }

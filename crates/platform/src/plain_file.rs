@@ -1,5 +1,5 @@
 //! Opening files that a user names, or that lie where other users can put some. Only plain files are opened, because a
-//! named pipe makes its opener wait for ever, and a device may have no end. A limit applies, as a file may exceed the memory.
+//! named pipe makes its opener wait for ever, and a device may have no end. Reads have a limit: a file may exceed the memory.
 
 use crate::error::{Error, Result};
 use std::fs::{File, FileType, Metadata, OpenOptions};

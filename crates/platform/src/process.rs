@@ -127,7 +127,7 @@ pub fn die_with(parent: Pid) -> nix::Result<()> {
 }
 
 /// Longest wait for killed processes: a process that gets no CPU beside real-time tasks does not end.
-const DYING: Duration = Duration::from_secs(3);
+const KILL_WAIT: Duration = Duration::from_secs(3);
 
 /// Waits for a child, at most until the limit has passed; `None` if it has not ended by then.
 ///
@@ -161,7 +161,7 @@ pub fn kill_process_tree(pid: u32) {
         let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
     }
     let begun = Instant::now();
-    while begun.elapsed() < DYING && family.iter().any(|&pid| process_start_ticks(pid).is_some()) {
+    while begun.elapsed() < KILL_WAIT && family.iter().any(|&pid| process_start_ticks(pid).is_some()) {
         std::thread::sleep(Duration::from_millis(1));
     }
 }
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_killed_family_leaves_no_child() {
+    fn killing_a_process_tree_ends_all_of_its_processes() {
         let mut shell = std::process::Command::new("sh");
         shell.args(["-c", "sleep 600 & echo $!; wait"]).stdout(std::process::Stdio::piped());
         let mut shell = shell.spawn().expect("started");

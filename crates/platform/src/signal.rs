@@ -1,5 +1,5 @@
 //! Interruption: the handler of a signal sets a flag, which is checked between samples, and passes the signal on to the one
-//! child that may be running. Also sets the signals that a process has inherited as ignored or blocked.
+//! child that may be running. Also treats the signals that a process has inherited as ignored or blocked:
 //!
 //! | inherited | a process that watches for signals | a measuring process |
 //! |---|---|---|
@@ -139,8 +139,8 @@ pub(super) fn restore_inherited_dispositions() {
     }
 }
 
-/// Resets the signals that a measuring process has inherited: none stays blocked, and none stays ignored except those that
-/// are to be ignored in the whole job.
+/// Resets the signals that a measuring process has inherited: all are unblocked, and ignored ones get their default action,
+/// except those that stay ignored in the whole job.
 pub fn reset_dispositions() {
     let signals = (1..=libc::SIGRTMAX()).filter(|signal| !KEPT.contains(signal) && is_ignored(*signal));
     for signal in signals {

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_names_the_one_that_both_kernels_have_is_taken() {
+    fn of_several_names_one_that_both_kernels_have_is_preferred() {
         let symbols = symbols();
         assert_eq!(symbols.family(Some(0x1100), &HashSet::new()), "__x64_sys_getppid");
         assert_eq!(

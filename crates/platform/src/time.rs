@@ -180,7 +180,7 @@ fn trace_kernel_entry(read: fn()) -> Option<bool> {
     Some(seen.entries.iter().filter(|call| is_clock_reading(call)).count() >= READINGS)
 }
 
-/// Whether a system call reads a clock that a vDSO can read without one.
+/// Whether a system call reads a clock that a vDSO can read without entering the kernel.
 pub fn is_clock_reading(call: &Call) -> bool {
     match call.number {
         libc::SYS_clock_gettime => OF_THE_VDSO.contains(&call.argument),
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ways_read_one_clock() {
+    fn library_and_system_call_read_the_same_clock() {
         let first = clock_gettime_ns(libc::CLOCK_MONOTONIC);
         let second = clock_gettime_entry_ns(libc::CLOCK_MONOTONIC);
         let third = clock_gettime_ns(libc::CLOCK_MONOTONIC);

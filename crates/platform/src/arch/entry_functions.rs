@@ -68,8 +68,8 @@ macro_rules! entry_functions {
 
 /// Defines the loops of entries. Parameters: the instruction that enters and the registers that it overwrites; the instructions
 /// that set the number and the first argument; the registers of the number and the arguments; the instructions that keep the
-/// lowest and highest return value, copy it to the first argument, and end a turn. `$same` is for loops with the same arguments in
-/// each turn: the operand of the first argument, the instruction that sets it again, and the overwritten registers.
+/// lowest and highest return value, copy a return value to the first argument, and end a turn. `$same` is for loops with the same
+/// arguments in each turn: the operand of the first argument, the instruction that sets it again, and the overwritten registers.
 macro_rules! entry_loops {
     (@loop $(#[$text:meta])* [$($danger:tt)?] fn $name:ident, $enter:literal, $number:literal,
      [$n:tt, $a:tt, $b:tt, $c:tt, $d:tt, $e:tt, $f:tt], [$same:tt $($again:literal)?; $($lost:tt),*], $($turn:literal),*) => {

@@ -202,8 +202,8 @@ impl LimitedMemory {
     ) -> std::result::Result<Self, String> {
         let former = groups.iter().find(|group| group.version == made.version);
         let own = former.map(|group| files.path(&group.directory())).ok_or("this process is in no group")?;
-        let taken_in = made.add_process(std::process::id() as i32);
-        taken_in.inspect_err(|_| made.group.remove()).map_err(|error| error.to_string())?;
+        let added = made.add_process(std::process::id() as i32);
+        added.inspect_err(|_| made.group.remove()).map_err(|error| error.to_string())?;
         Ok(Self { version: made.version, own, made: Some(made) })
     }
 
@@ -325,7 +325,7 @@ mod tests {
 
     /// It runs in its own process: children that other tests fork meanwhile would stay in the group.
     #[test]
-    fn a_process_that_enters_comes_back_and_nothing_is_left() {
+    fn a_process_returns_from_a_limited_group_which_is_removed() {
         run_in_child_process(|| {
             let Ok(limited) = LimitedMemory::enter(256 << 20) else { return };
             let is_inside =

@@ -171,7 +171,7 @@ fn version_1_has_files_of_its_own_and_a_large_number_for_no_limit() {
 }
 
 #[test]
-fn without_groups_nothing_is_known() {
+fn without_groups_the_limits_are_unknown() {
     let machine = Machine::with_files(&[]);
     assert_eq!((memory_limits(&machine.files), io_limits(&machine.files)), (None, None));
 }

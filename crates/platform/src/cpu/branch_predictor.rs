@@ -1,9 +1,9 @@
 //! Flushing the branch predictor.
 //!
-//! The cost of the same call in the same kernel depends on what the predictor has learnt, and it can mispredict for as
-//! long as a process lives. On Zen 4 (safe returns, retpolines) opening and closing a file took 1.46, 1.68 or 2.12 µs,
-//! depending on the process. On Zen 5 most procedure calls took five cycles in place of four. Executing more jumps than
-//! the predictor can remember ends such a state.
+//! The cost of the same call in the same kernel depends on what the predictor has learnt. The predictor can learn the
+//! wrong thing and keep it for as long as a process lives. On Zen 4 (safe returns, retpolines) opening and closing a file
+//! took 1.46, 1.68 or 2.12 µs, depending on the process. On Zen 5 most procedure calls took five cycles in place of four.
+//! Executing more jumps than the predictor can remember ends such a state.
 //!
 //! # Invariants
 //!

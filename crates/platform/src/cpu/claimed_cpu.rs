@@ -27,10 +27,10 @@ pub struct Claimed {
     _marks: Marks,
 }
 
-/// Claims the CPU to measure on: the first of [`choose_own_cpus`] that no other run has claimed and no task keeps busy. If
-/// tasks keep every unclaimed CPU busy, it claims the first of those. If all are claimed, it waits until one is released, a
-/// signal arrives, or 200 s have passed. The wait is limited because a stopped process may hold the claim, and the driver
-/// takes a longer silence for a case that hangs.
+/// Claims the CPU to measure on: the first of [`choose_own_cpus`] (the fastest class, or the user's choice) that no other run
+/// has claimed and no task keeps busy. If tasks keep every unclaimed CPU busy, it claims the first of those. If all are
+/// claimed, it waits until one is released, a signal arrives, or 200 s have passed. The wait is limited because a stopped
+/// process may hold the claim, and the driver takes a longer silence for a case that hangs.
 pub fn claim_cpu() -> Option<Claimed> {
     const LONGEST: Duration = Duration::from_secs(200);
     let begun = Instant::now();
@@ -88,7 +88,7 @@ fn lock_cpu_byte(cpu: usize) -> Result<Option<File>, IsHeld> {
 }
 
 /// Time between two readings: two of the kernel's clock ticks. A CPU that is busy throughout has no idle tick in it.
-const LOOK: Duration = Duration::from_millis(20);
+const SAMPLE_TIME: Duration = Duration::from_millis(20);
 
 /// Returns the CPUs that were busy throughout two samples of 20 ms. If no other task runs, it returns at once. If
 /// the first CPU is free in the first sample, the result is empty: a daemon's few milliseconds are no reason to
@@ -114,7 +114,7 @@ fn running_tasks(text: &str) -> Option<usize> {
 
 fn sample_cpus_in_use(files: &KernelFiles, cpus: &[usize]) -> Vec<usize> {
     let Some(before) = files.read_text("/proc/stat") else { return Vec::new() };
-    std::thread::sleep(LOOK);
+    std::thread::sleep(SAMPLE_TIME);
     let after = files.read_text("/proc/stat").unwrap_or_default();
     cpus.iter().copied().filter(|&cpu| is_in_use(&before, &after, cpu)).collect()
 }
@@ -181,7 +181,7 @@ mod tests {
         let begun = std::time::Instant::now();
         let cpus = allowed_cpus();
         run_on_cpu(cpus[0], || cpus_in_use(&cpus)).expect("pinned");
-        // It should take at most 40 of the 50 ms that a start may take. On an overloaded machine a sleep ends late.
-        assert!(begun.elapsed() < 10 * LOOK, "{:?}", begun.elapsed());
+        // It should take at most 40 of the 50 ms that a start may take. On an overloaded machine sleeps end late: allow ten.
+        assert!(begun.elapsed() < 10 * SAMPLE_TIME, "{:?}", begun.elapsed());
     }
 }

@@ -25,7 +25,7 @@ fn busy_time_excludes_idle_and_stolen_time() {
 }
 
 #[test]
-fn steal_is_that_of_the_cpu_asked_for() {
+fn stolen_time_is_that_of_the_given_cpu() {
     assert_eq!(stolen_ticks(STAT, 1), Some(1167));
     assert_eq!(stolen_ticks(STAT, 10), Some(8));
     assert_eq!(stolen_ticks(STAT, 2), None);

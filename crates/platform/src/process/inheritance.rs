@@ -356,9 +356,9 @@ mod tests {
 
     #[test]
     fn entering_a_class_changes_this_thread_only() {
-        let lived =
+        let entered =
             std::thread::spawn(|| set_scheduling_class(libc::SCHED_BATCH, 0).map(|()| scheduling_class()));
-        assert_eq!(lived.join().unwrap(), Ok(Ok(libc::SCHED_BATCH)));
+        assert_eq!(entered.join().unwrap(), Ok(Ok(libc::SCHED_BATCH)));
         assert_ne!(scheduling_class(), Ok(libc::SCHED_BATCH));
         assert_eq!(set_scheduling_class(libc::SCHED_BATCH, 7), Err(Errno::EINVAL));
     }

@@ -45,7 +45,7 @@ impl Pidfd {
         Errno::result(answer).map(drop)
     }
 
-    /// Whether the process still exists, be it as a zombie, or as a process that may not be signalled.
+    /// Whether the process still exists. A zombie exists, and so does a process that may not be signalled.
     #[inline]
     pub fn is_there(&self) -> bool {
         matches!(self.send_no_signal(), Ok(()) | Err(Errno::EPERM))
@@ -56,10 +56,10 @@ impl Pidfd {
 /// child is judged by the idle time of its CPU. It may return early.
 pub fn await_end(child: i32, limit: Duration) {
     /// Time between two checks if the kernel offers no descriptor of the child.
-    const LOOK: Duration = Duration::from_micros(500);
+    const POLL_INTERVAL: Duration = Duration::from_micros(500);
     match Pidfd::open(child) {
         Ok(child) => child.await_end(limit),
-        Err(_) => std::thread::sleep(LOOK.min(limit)),
+        Err(_) => std::thread::sleep(POLL_INTERVAL.min(limit)),
     }
 }
 

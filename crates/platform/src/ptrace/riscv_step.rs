@@ -1,5 +1,5 @@
 //! Single steps on RISC-V, where Linux has no mode for them: a breakpoint is set at the next instruction, as debuggers do. The
-//! functions here decode where that instruction is.
+//! functions here decode the address of that instruction.
 //!
 //! A step is given up where a breakpoint would change the behaviour: between a load-reserved and its store-conditional, which would
 //! fail for ever; before a child or a thread is made, which would hit it; and when a signal arrives, whose handler would run unseen.
@@ -13,7 +13,7 @@ pub(super) enum Next {
     At(u64),
     /// The kernel, and then the instruction to which it returns.
     Kernel,
-    /// Code without a breakpoint: the instruction is a load-reserved, whose reservation a breakpoint would lose.
+    /// Not followed: the instruction is a load-reserved, and a breakpoint behind it would lose the reservation.
     Reserved,
 }
 
@@ -184,7 +184,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_follows_an_instruction_is_decoded() {
+    fn the_address_of_the_next_instruction_is_decoded() {
         let mut x = [0; 32];
         (x[1], x[10], x[11]) = (0x2_0001, 5, u64::MAX);
         for (code, instruction, next) in DECODED {

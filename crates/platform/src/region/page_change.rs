@@ -129,7 +129,7 @@ mod tests {
     use crate::resident::Pages;
 
     #[test]
-    fn pages_that_move_keep_their_bytes_and_leave_a_hole_that_is_taken_again() {
+    fn moved_pages_keep_their_bytes_and_their_old_addresses_can_be_reserved_again() {
         let mut region = Region::map_anonymous(4 * PAGE, Pages::Base).expect("memory");
         let mut other = Region::reserve(4 * PAGE).expect("addresses");
         region.write(0..4, 1);
