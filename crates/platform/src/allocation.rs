@@ -1,14 +1,14 @@
 //! A global allocator that counts what is allocated, in batches that are not timed.
 //!
-//! The counts are of the whole process and not of a thread: what an operation leaves to its threads is part of it, and a
-//! block is often freed by another thread than the one that allocated it. A thread that was handed work before the end of a
-//! bracket sees that counting is on, since what hands the work over orders the memory. While counting is off, an allocation
+//! The counts cover the whole process, not one thread: work that an operation hands to its threads belongs to it, and a
+//! block is often freed by another thread than the one that allocated it. A thread that is handed work before the end of a
+//! bracket sees that counting is on, since the handover orders the memory accesses. While counting is off, an allocation
 //! costs one relaxed load more.
 //!
 //! # Invariants
 //!
-//! * **PASSED-ON**: every call goes to the inner allocator with the arguments that it came with, and its answer goes back
-//!   unchanged, so that the promises of the caller are those that the inner allocator asks for. Counting touches no block,
+//! * **PASSED-ON**: every call reaches the inner allocator with unchanged arguments, and its result reaches the caller
+//!   unchanged. The caller therefore promises exactly what the inner allocator requires. Counting touches no block,
 //!   allocates nothing and does not panic.
 #![allow(unsafe_code)]
 
@@ -21,12 +21,12 @@ static IS_COUNTING: AtomicBool = AtomicBool::new(false);
 static BRACKETS: AtomicU64 = AtomicU64::new(0);
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 static BYTES: AtomicU64 = AtomicU64::new(0);
-/// Bytes allocated and not freed since the bracket was opened; below zero if it frees what was there before.
+/// Bytes allocated minus bytes freed since the bracket was opened; negative if older blocks are freed in it.
 static LIVE: AtomicI64 = AtomicI64::new(0);
 static PEAK: AtomicI64 = AtomicI64::new(0);
 
-/// An allocator around another one. A bench that declares it has its allocations, their bytes and the peak of live bytes
-/// counted, an iteration, beside its times:
+/// An allocator around another one. A bench that declares it as the global allocator reports, beside its times, the
+/// allocations of an iteration, their bytes and the peak of live bytes:
 ///
 /// ```
 /// use std::alloc::System;
@@ -37,7 +37,7 @@ static PEAK: AtomicI64 = AtomicI64::new(0);
 /// # fn main() {}
 /// ```
 ///
-/// They are counted in batches that are not timed.
+/// Allocations are counted in batches that are not timed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counting<A>(A);
 
@@ -48,7 +48,7 @@ impl<A> Counting<A> {
     }
 }
 
-// While counting is off, each call ends in that of the inner allocator, with nothing behind it.
+// While counting is off, each function ends with the call of the inner allocator, a tail call.
 // SAFETY: PASSED-ON.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
     #[inline]
@@ -91,7 +91,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
     }
 }
 
-/// Counts a block of `bytes` that takes the place of one of `freed` bytes, unless there is none, and returns it.
+/// Counts a block of `bytes` that replaces one of `freed` bytes, and returns it. A null block is not counted.
 #[cold]
 #[inline(never)]
 fn count_block(block: *mut u8, bytes: usize, freed: usize) -> *mut u8 {
@@ -118,19 +118,19 @@ pub struct Counts {
     pub peak: u64,
 }
 
-/// Counts from here on.
+/// Opens a bracket: allocations are counted from here on.
 pub fn open_bracket() {
     BRACKETS.fetch_add(1, Relaxed);
     LIVE.store(0, Relaxed);
     IS_COUNTING.store(true, Relaxed);
 }
 
-/// Counts no more.
+/// Closes the bracket: counting stops.
 pub fn close_bracket() {
     IS_COUNTING.store(false, Relaxed);
 }
 
-/// The counts so far, which begin anew. A bracket that a panic left open is closed.
+/// Returns the counts so far and resets them. Closes a bracket that a panic left open.
 pub fn take_counts() -> Counts {
     close_bracket();
     Counts {
@@ -141,7 +141,7 @@ pub fn take_counts() -> Counts {
     }
 }
 
-/// Whether the global allocator of this program counts. The counts begin anew.
+/// Whether the global allocator of this program is a [`Counting`]. Resets the counts.
 pub fn is_declared() -> bool {
     open_bracket();
     drop(black_box(Box::new(0u8)));

@@ -8,13 +8,13 @@
 //! | `unfit` | why the counter cannot be used as a clock, if it cannot |
 //! | `register_loop`, `memory_loop` | n turns of an empty loop, counted in a register or in memory |
 //! | `mixed_loop` | n turns of a loop of eight instructions of known kinds |
-//! | `add_chain`, `multiply_chain` | n operations of which each needs the one before |
-//! | `chase` | loads of which each needs the address that the one before has loaded |
+//! | `add_chain`, `multiply_chain` | n operations, each of which needs the result of the previous one |
+//! | `chase` | loads, each of which needs the address that the previous one has loaded |
 //! | `syscall0` … `syscall6` | an entry into the kernel without the C library |
 //! | `repeat_syscall` …, `repeat_no_syscall` | loops of entries, each within a cache line, and the same loop without an entry |
-//! | `evict`, `CAN_EVICT` | puts a cache line out of all caches, where user space may |
+//! | `evict`, `CAN_EVICT` | evicts a cache line from all caches, where user space may do so |
 //! | `is_kernel_entry` | whether these bytes of code are the instruction that enters the kernel |
-//! | `JUMP`, `RETURN`, `publish` | instructions that jump 16 bytes ahead and that return, and what must follow before written code is run |
+//! | `JUMP`, `RETURN`, `publish` | machine code of a jump 16 bytes ahead and of a return; a function that makes written code safe to run |
 //! | `COUNTER` | the counter's name in a record |
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
@@ -42,12 +42,12 @@ pub use riscv64::*;
 #[cfg(target_arch = "x86_64")]
 pub use x86_64::*;
 
-/// What the kernel answered to repeated calls; of no call, the empty interval.
+/// The range of the values that repeated system calls returned; without a call, the empty interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answers {
-    /// The lowest answer.
+    /// The lowest return value.
     pub lowest: i64,
-    /// The highest answer.
+    /// The highest return value.
     pub highest: i64,
 }
 
@@ -60,21 +60,21 @@ impl Default for Answers {
 /// Why the hardware counter is not used as the clock.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Unfit {
-    /// Its rate follows the core's frequency.
+    /// The counter's rate follows the core's frequency.
     #[error("the counter's rate changes with the core's frequency (no constant_tsc)")]
     NotConstant,
-    /// It stops in deep sleep states.
+    /// The counter stops in deep sleep states.
     #[error("the counter stops in deep sleep (no nonstop_tsc)")]
     NotNonstop,
-    /// The processor lacks the read that waits for earlier work.
+    /// The processor lacks `rdtscp`, the counter read that waits for earlier instructions.
     #[error("{}", NO_RDTSCP)]
     NoRdtscp,
-    /// Two CPUs disagree by more than the reading's own uncertainty.
+    /// The counters of two CPUs differ by more than the uncertainty of a reading.
     #[error("CPU {cpu}'s counter differs from the first CPU's by {by_ns:.0} ns")]
     DiffersBetweenCpus {
         /// The CPU that disagrees with the first.
         cpu: usize,
-        /// By how much, nanoseconds.
+        /// The difference, nanoseconds.
         by_ns: f64,
     },
     /// Two calibrations in one process disagree: the guest was moved to a host of another frequency.
@@ -89,13 +89,13 @@ pub enum Unfit {
         /// Cost of one ordered pair, nanoseconds.
         pair_ns: f64,
     },
-    /// How this processor's counter is read is not known here.
+    /// This crate does not know how to read this processor's counter.
     #[error("how the counter of {} is read is not known here", std::env::consts::ARCH)]
     NotKnown,
-    /// It was switched off by `SYSCOST_CLOCK=monotonic-raw`.
+    /// The user switched the counter off by `SYSCOST_CLOCK=monotonic-raw`.
     #[error("SYSCOST_CLOCK asks for monotonic-raw")]
     Declined,
 }
 
-/// A sentence on old processors and on emulated ones that name no newer model.
+/// The message for a processor without `rdtscp`: an old one, or an emulated one whose CPU model is old.
 pub const NO_RDTSCP: &str = "this processor has no RDTSCP instruction (CPUID leaf 0x80000001, EDX bit 27): a guest's may be named, as by `-cpu host`";

@@ -1,4 +1,4 @@
-//! Programs and maps of bpf(2), as far as their cost is measured.
+//! Programs and maps of bpf(2) whose cost is measured.
 //!
 //! # Invariants
 //!
@@ -42,7 +42,7 @@ fn open(command: i32, attributes: &mut [u64], what: &str) -> Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor as i32) })
 }
 
-/// Two numbers of four bytes in one field, as the processor stores them.
+/// Packs two numbers of four bytes into one field of eight, in the order in which the kernel reads them.
 fn pair(low: u32, high: u32) -> u64 {
     let [a, b] = [low, high].map(u32::to_ne_bytes);
     u64::from_ne_bytes([a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3]])
@@ -52,7 +52,7 @@ fn pair(low: u32, high: u32) -> u64 {
 pub struct Map(OwnedFd);
 
 impl Map {
-    /// A hash of this number of keys.
+    /// Creates a hash map for at most this number of keys.
     ///
     /// # Errors
     /// [`Error::Missing`] where the kernel has no bpf or forbids it.
@@ -76,7 +76,7 @@ impl Map {
     /// The value of a key.
     ///
     /// # Errors
-    /// There is none.
+    /// The key has no value.
     #[inline(always)]
     pub fn look_up(&self, key: u32) -> nix::Result<u64> {
         let mut value = 0;
@@ -106,7 +106,7 @@ impl Counter {
         let map = Map::create(ARRAY, 1)?;
         let instruction = |code: u8, registers: u8, offset: i16, value: u32| {
             let [low, high] = offset.to_ne_bytes();
-            // The first of the two registers stands in the half that the byte order says.
+            // The byte order decides which half of the byte holds the first of the two registers.
             let registers = if cfg!(target_endian = "big") { registers.rotate_left(4) } else { registers };
             pair(u32::from_ne_bytes([code, registers, low, high]), value)
         };
@@ -117,7 +117,7 @@ impl Counter {
             instruction(0x18, 0x11, 0, map.0.as_raw_fd() as u32), // r1 = the map …
             instruction(0, 0, 0, 0),                              // … in two words
             instruction(0x85, 0, 0, 1),                           // r0 = bpf_map_lookup_elem(r1, r2)
-            instruction(0x15, 0x00, 2, 0),                        // if r0 == 0, to its return
+            instruction(0x15, 0x00, 2, 0),                        // if r0 == 0, skip two instructions
             instruction(0xb7, 0x01, 0, 1),                        // r1 = 1
             instruction(0xdb, 0x10, 0, 0),                        // atomic *(u64 *)r0 += r1
             instruction(0xb7, 0x00, 0, RETURNED),                 // r0 = the answer
@@ -134,7 +134,7 @@ impl Counter {
         Ok(Self { program: open(PROG_LOAD, attributes, "load a program")?, map })
     }
 
-    /// Runs it this often, by one system call (`BPF_PROG_TEST_RUN`), and returns what the last run returned.
+    /// Runs the program `times` times in one system call (`BPF_PROG_TEST_RUN`), and returns the value of the last run.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -152,7 +152,7 @@ impl Counter {
         Ok(u32::from_ne_bytes(attributes[0].to_ne_bytes()[4..].try_into().unwrap_or_default()))
     }
 
-    /// How often it ran so far.
+    /// The number of runs of the program so far.
     ///
     /// # Errors
     /// The kernel refuses.

@@ -3,9 +3,9 @@
 //!
 //! # Invariants
 //!
-//! * **MARK**: the code at the mark is an instruction that the processor refuses, and a return behind it. It touches no memory.
-//!   The kernel stops a traced child there, and the tracer sets it behind that instruction. It is executed in such a child only,
-//!   and ends any other process.
+//! * **MARK**: the code at the mark is an undefined instruction, followed by a return. It touches no memory. The kernel stops a
+//!   traced child there, and the tracer moves the child's instruction pointer past that instruction. Only such a child executes
+//!   a mark: it would end any other process.
 #![allow(unsafe_code)]
 
 use super::ptrace::{Stop, Traced, fork_stopped_child, set_breakpoint};
@@ -26,7 +26,7 @@ unsafe extern "C" {
     fn syscost_step_mark();
 }
 
-/// Begins or ends what is counted, in the body of [`count_steps`].
+/// Begins or ends a bracket, whose instructions are counted, in the body of [`count_steps`].
 #[inline(always)]
 pub fn execute_mark() {
     // SAFETY: MARK.
@@ -42,19 +42,19 @@ pub struct StepCount {
     pub instructions: u64,
     /// Steps: instructions, and repetitions of string instructions.
     pub steps: u64,
-    /// Those that were executed first, among them the head of a loop. Nothing is allocated while counting: the next child is to find
-    /// the memory of this process as the last one did.
+    /// The first 128 different instructions that were executed, among them the head of a loop. Counting allocates nothing: the
+    /// next child must find the memory of this process as the last one did.
     pub executed: [Executions; 128],
 }
 
 /// The executions of an instruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Executions {
-    /// Its address; 0 in a place that is free.
+    /// Address of the instruction; 0 in a free slot.
     pub address: usize,
-    /// Their number.
+    /// Number of executions.
     pub times: u64,
-    /// Instructions that were counted before the last of them.
+    /// Number of instructions that were counted before the last execution.
     pub before_last: u64,
 }
 
@@ -65,7 +65,7 @@ impl Default for StepCount {
 }
 
 impl StepCount {
-    /// The executions of the instruction at `address`, if it is among the first.
+    /// The executions of the instruction at `address`, if it is among the first 128 different ones.
     pub fn executions(&self, address: usize) -> Option<Executions> {
         self.executed.into_iter().find(|seen| seen.address == address)
     }
@@ -87,8 +87,8 @@ pub fn count_steps(body: impl FnOnce(), limit: u64) -> Result<Option<StepCount>>
     count_from(fork_stopped_child(body)?, StepCount::default(), |_| true, limit)
 }
 
-/// As [`count_steps`], from the execution of this number, in brackets, of the instruction at `address`, to which the body runs at
-/// full speed.
+/// As [`count_steps`], but counting begins at the `number`-th execution, within brackets, of the instruction at `address`. Until
+/// then the body runs at full speed.
 ///
 /// # Errors
 /// As of [`count_steps`]; [`Error::Missing`] if the kernel or this processor has no breakpoint.
@@ -105,7 +105,7 @@ pub fn count_steps_behind(
     count_from(child, count, |stops| stops == number, limit)
 }
 
-/// Counts from where `begins` says so, which is given the number of stops at a breakpoint in brackets.
+/// Counts as soon as `begins` returns true. Its argument is the number of stops at the breakpoint within brackets.
 fn count_from(
     mut child: Traced,
     mut count: StepCount,
@@ -122,7 +122,7 @@ fn count_from(
         match child.wait_for_stop()? {
             Stop::Ended => return Ok(Some(count)),
             Stop::Signal(Signal::SIGTRAP) if by_step => {
-                // The step of a repetition ends where it began.
+                // After a repetition of a string instruction, the instruction pointer is the same as before.
                 let now = instruction_pointer(child.pid)?;
                 count.steps += 1;
                 if now != place {
@@ -134,7 +134,7 @@ fn count_from(
                 stops += u64::from(is_inside);
                 has_begun = begins(stops);
                 if has_begun {
-                    // The instruction has not been executed, and would stop the child again.
+                    // The instruction has not been executed yet, and its breakpoint would stop the child again.
                     set_breakpoint(child.pid, None)?;
                     place = instruction_pointer(child.pid)?;
                 }
@@ -209,12 +209,12 @@ mod tests {
             arch::register_loop(10_000_000);
         };
         let seen = count_steps(outside, 1_000).expect("traced").expect("short");
-        // The marks stand in another function, with an instruction more or less beside them.
+        // The marks are in another function here, which may have a few more or fewer instructions beside them.
         assert!(seen.brackets == 1 && seen.instructions.abs_diff(few) < 8, "{seen:?} {few}");
     }
 
     #[test]
-    fn what_comes_before_an_execution_is_no_step() {
+    fn instructions_before_the_chosen_execution_are_not_counted() {
         let body =
             |turns: u64| move || bracketed(|| (0..turns).for_each(|_| _ = black_box(arch::add_chain(64))))();
         let whole = count_steps(body(9), 10_000).expect("traced").expect("short");
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_stays_beside_its_tracer_which_is_let_go() {
+    fn a_child_stays_on_the_cpu_of_its_tracer_whose_affinity_is_restored() {
         let before = crate::cpu::allowed_cpus();
         let body = || {
             assert_eq!(crate::cpu::allowed_cpus().len(), 1);
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn too_long_is_no_count_and_leaves_no_child() {
+    fn a_body_beyond_the_step_limit_gives_no_count_and_leaves_no_child() {
         assert_eq!(count_steps(bracketed(|| arch::register_loop(1 << 30)), 1_000).expect("traced"), None);
     }
 }

@@ -1,5 +1,5 @@
-//! Requests to Valgrind's tool callgrind, if this process runs under it: where its counts begin and end, and that it writes them.
-//! Without Valgrind they do nothing, and on other processors than x86-64 there are none.
+//! Requests to Valgrind's tool callgrind, if this process runs under it: to begin and end counting, and to write the counts.
+//! Without Valgrind a request does nothing. On processors other than x86-64 this crate makes no request.
 //!
 //! # Invariants
 //!
@@ -69,8 +69,8 @@ pub fn find() -> Result<PathBuf> {
     })
 }
 
-/// The running program, to be started once more under callgrind. It counts nothing before it is asked to, and names its files
-/// by this path, a dot and a number.
+/// A command that starts the running program once more under callgrind. Callgrind counts nothing before a request, and names
+/// its files by the path `counts`, a dot and a number.
 ///
 /// # Errors
 /// As of [`find`].
@@ -79,7 +79,7 @@ pub fn own_program_under(counts: &Path) -> Result<Command> {
     file.push(counts);
     let mut command = Command::new(find()?);
     command.args(["--tool=callgrind", "-q", "--collect-atstart=no", "--instr-atstart=no"]).arg(file);
-    // By the kernel's own link, as of any process to measure in; `self` would be Valgrind.
+    // The kernel's link to the program, as for every measuring process; `/proc/self/exe` would be Valgrind.
     command.arg(format!("/proc/{}/exe", std::process::id()));
     Ok(command)
 }
@@ -91,7 +91,7 @@ pub fn toggle() {
     request(TOGGLE_COLLECTION, 0);
 }
 
-/// What stood in brackets.
+/// What was counted in brackets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Number of brackets.
@@ -115,7 +115,7 @@ pub fn count(body: impl FnOnce() -> Result<()>, counts: &Path) -> Result<Counts>
     name.push(format!(".{number}"));
     let file = PathBuf::from(name);
     let text = std::fs::read_to_string(&file).map_err(|e| Error::file(&file, "reading", e))?;
-    // The dumps of a long run are of no use.
+    // A dump is of no further use, and a long run writes one for each call.
     let _ = std::fs::remove_file(&file);
     let instructions = read_sum(&text).ok_or_else(|| {
         Error::Missing(format!(
@@ -126,7 +126,7 @@ pub fn count(body: impl FnOnce() -> Result<()>, counts: &Path) -> Result<Counts>
     Ok(Counts { brackets: BRACKETS.load(Relaxed) / 2, instructions })
 }
 
-/// The instructions of a file of callgrind's, whose events begin with `Ir`.
+/// The number of instructions in the text of a callgrind file; `None` unless `Ir` is its first event.
 fn read_sum(text: &str) -> Option<u64> {
     let words = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
     words("events: ").filter(|events| events.split_whitespace().next() == Some("Ir"))?;

@@ -8,9 +8,9 @@
 //! | hangs | SIGKILL, when the time limit of the wait has passed |
 //! | loses its parent | SIGKILL, by the kernel |
 //!
-//! A cleanup process is another one: it outlives its parent and removes what the parent leaves, even if the parent is killed.
-//! The destructors of a killed process do not run, so that its files and control groups stay. The cleanup process waits
-//! for a message from its parent or for its end, then runs one closure. It is in a session of its own, which signals
+//! A cleanup process outlives its parent and removes the parent's files and control groups, even if the parent is killed.
+//! They would stay otherwise, since the destructors of a killed process do not run. The cleanup process waits for a
+//! message from its parent or for the parent's end, then runs one closure. It is in a session of its own, which signals
 //! from a terminal do not reach.
 
 use super::process::{PANIC_CODE, await_end, die_with, fork_into, kill_and_reap};
@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub struct Child {
     pid: Pid,
-    /// It was waited for: from then on its number may belong to another process.
+    /// Whether the child was waited for. From then on its number may belong to another process.
     reaped: bool,
 }
 
@@ -55,7 +55,7 @@ impl Child {
         self.pid
     }
 
-    /// Whether it has ended. It is not reaped.
+    /// Whether the child has ended. This call does not reap it.
     pub fn has_ended(&self) -> bool {
         let look = WaitPidFlag::WNOHANG | WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
         self.reaped || !matches!(waitid(Id::Pid(self.pid), look), Ok(WaitStatus::StillAlive))
@@ -107,7 +107,7 @@ impl Drop for Child {
 fn check_status(status: WaitStatus) -> Result<()> {
     match describe_status(status) {
         None => Ok(()),
-        // Another process, or the kernel where memory is short, may have sent it.
+        // Another process, or the kernel when memory is short, may have sent the signal.
         Some(how) if matches!(status, WaitStatus::Signaled(..)) => {
             Err(Error::Contradicted(format!("a child did not end as it should: {how}")))
         }
@@ -145,14 +145,14 @@ fn silence_output() {
 /// A child of this process that was not waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unreaped {
-    /// It has ended and is a zombie.
+    /// Whether the child has ended and is a zombie.
     pub dead: bool,
 }
 
-/// A child of this process that was not waited for, if there is one. It is not reaped.
+/// Returns a child of this process that was not waited for, if there is one. This call does not reap it.
 pub fn find_unreaped_child() -> Option<Unreaped> {
-    const LOOK: WaitPidFlag = WaitPidFlag::WNOHANG.union(WaitPidFlag::WEXITED).union(WaitPidFlag::WNOWAIT);
-    match waitid(Id::All, LOOK) {
+    const PEEK: WaitPidFlag = WaitPidFlag::WNOHANG.union(WaitPidFlag::WEXITED).union(WaitPidFlag::WNOWAIT);
+    match waitid(Id::All, PEEK) {
         Ok(WaitStatus::StillAlive) => Some(Unreaped { dead: false }),
         Ok(_) => Some(Unreaped { dead: true }),
         Err(_) => None, // ECHILD: there are no children
@@ -176,7 +176,7 @@ impl CleanupProcess {
         let (listen, message) = pipe2(OFlag::O_CLOEXEC).map_err(refused("pipe of a cleanup process"))?;
         let copy = message.as_raw_fd();
         let child = fork_into(|| {
-            // With this copy open the pipe would never end.
+            // As long as this copy of the writing end is open, the pipe never reaches its end.
             let _ = close(copy);
             let _ = setsid();
             silence_output();
@@ -210,7 +210,7 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(30);
 
-    fn end_of(body: impl FnOnce(), limit: Duration) -> String {
+    fn failure_of(body: impl FnOnce(), limit: Duration) -> String {
         let child = Child::start(body).expect("forked");
         let pid = child.pid();
         let sentence = child.wait_for_success(limit).expect_err("it should not end well").to_string();
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_ends_well_says_nothing() {
+    fn a_child_that_ends_with_code_0_is_a_success() {
         let here = std::process::id();
         Child::start(|| ()).expect("forked").wait_for_success(PATIENCE).expect("it ends well");
         assert_eq!(here, std::process::id());
@@ -245,8 +245,8 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_panics_ends_there() {
-        let sentence = end_of(|| std::panic::resume_unwind(Box::new("in the child")), PATIENCE);
+    fn a_child_that_panics_is_reported_as_such() {
+        let sentence = failure_of(|| std::panic::resume_unwind(Box::new("in the child")), PATIENCE);
         assert!(sentence.contains("panicked"), "{sentence}");
     }
 
@@ -257,18 +257,18 @@ mod tests {
             let capacity = std::hint::black_box(1usize << 30);
             std::hint::black_box(Vec::<u8>::with_capacity(capacity));
         };
-        assert!(end_of(greedy, PATIENCE).contains("SIGABRT"));
+        assert!(failure_of(greedy, PATIENCE).contains("SIGABRT"));
     }
 
     #[test]
-    fn a_child_with_a_wrong_address_ends_there() {
-        // Rust's own handler, which tells of stacks that overflow, takes the first and gives up its place.
+    fn a_child_that_accesses_a_wrong_address_is_ended_by_sigsegv() {
+        // Rust's own handler, which reports stack overflows, catches the first signal and uninstalls itself.
         let twice = || {
             for _ in 0..2 {
                 raise(Signal::SIGSEGV).expect("raised");
             }
         };
-        assert!(end_of(twice, PATIENCE).contains("SIGSEGV"));
+        assert!(failure_of(twice, PATIENCE).contains("SIGSEGV"));
     }
 
     #[test]
@@ -284,7 +284,7 @@ mod tests {
         let hang = || loop {
             std::thread::sleep(PATIENCE);
         };
-        let sentence = end_of(hang, Duration::from_millis(50));
+        let sentence = failure_of(hang, Duration::from_millis(50));
         assert!(sentence.contains("did not end within 0.05 s"), "{sentence}");
     }
 
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_is_forgotten_is_killed_and_reaped() {
+    fn a_dropped_child_is_killed_and_reaped() {
         let child = Child::start(|| std::thread::sleep(PATIENCE)).expect("forked");
         let pid = child.pid();
         drop(child);
@@ -332,30 +332,30 @@ mod tests {
         assert_eq!(describe_raw_status(libc::SIGKILL).as_deref(), Some("it was ended by SIGKILL"));
     }
 
-    fn leaves(path: &Path) -> CleanupProcess {
+    fn start_cleanup_of(path: &Path) -> CleanupProcess {
         let path = path.to_owned();
         CleanupProcess::start(move || drop(std::fs::remove_dir(path))).expect("forked")
     }
 
     #[test]
-    fn it_clears_up_before_its_value_has_gone() {
+    fn dropping_a_cleanup_process_waits_until_it_has_cleared_up() {
         let directory = tempfile::tempdir().expect("a directory");
         let left = directory.path().join("left");
         std::fs::create_dir(&left).expect("made");
-        let cleanup = leaves(&left);
+        let cleanup = start_cleanup_of(&left);
         assert!(left.exists());
         drop(cleanup);
         assert!(!left.exists());
     }
 
     #[test]
-    fn it_clears_up_behind_a_parent_that_was_killed() {
+    fn a_cleanup_process_clears_up_after_a_killed_parent() {
         let directory = tempfile::tempdir().expect("a directory");
         let left = directory.path().join("left");
         let theirs = left.clone();
         let parent = Child::start(move || {
-            let cleanup = leaves(&theirs);
-            // Only now, so that the directory exists only once there is a cleanup process.
+            let cleanup = start_cleanup_of(&theirs);
+            // Made after the fork, so that the directory exists only once there is a cleanup process.
             std::fs::create_dir(&theirs).expect("made");
             std::thread::sleep(Duration::from_secs(60));
             drop(cleanup);

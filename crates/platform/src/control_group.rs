@@ -1,5 +1,5 @@
-//! Control groups (cgroups(7)): those that this process is in, where their files are, and the limits that they set: of
-//! CPU time, memory and devices, the last two as texts that can be compared.
+//! Control groups (cgroups(7)) of this process: where their files are, and their limits of CPU time, memory and devices.
+//! Limits of memory and devices are texts that can be compared.
 //!
 //! Version 1 has a hierarchy for each controller or set of controllers, version 2 one for all of them, and a hybrid
 //! system mounts both. `/proc/PID/cgroup` names the group of a process by its path from the root of the hierarchy. A
@@ -13,7 +13,7 @@ use super::proc;
 use crate::kernel_files::KernelFiles;
 use std::path::PathBuf;
 
-/// Version of the interface: it decides what files a group has.
+/// Version of the interface. It decides which files a group has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     /// A hierarchy for each set of controllers.
@@ -22,7 +22,7 @@ pub enum Version {
     Two,
 }
 
-/// Which hierarchy is meant: the one of version 1 that has this controller, or with `None` the unified one.
+/// Selects a hierarchy: the one of version 1 that has the named controller, or with `None` the unified one.
 pub type Controller<'a> = Option<&'a str>;
 
 /// A mounted hierarchy.
@@ -49,7 +49,7 @@ impl Hierarchy {
         Some(Self { version, root, point, options: mount.options().collect() })
     }
 
-    /// Whether it is the hierarchy that is meant.
+    /// Whether `meant` selects this hierarchy.
     pub fn matches_controller(&self, meant: Controller<'_>) -> bool {
         match meant {
             None => self.version == Version::Two,
@@ -167,7 +167,7 @@ pub fn own_groups(files: &KernelFiles, controller: &str) -> Vec<Group> {
     [Some(controller), None].into_iter().filter_map(find).collect()
 }
 
-/// The same groups, each followed by those above it.
+/// The groups of [`own_groups`], each followed by those above it.
 pub fn own_groups_and_ancestors(
     files: &KernelFiles,
     controller: &str,
@@ -179,14 +179,14 @@ pub fn own_groups_and_ancestors(
 /// The smallest quota of CPU time of the groups of this process and of those above them, in CPUs; `None` without a
 /// limit.
 ///
-/// A quota does not slow a process down evenly: it runs at full speed until the quota of the period is
-/// spent and then stands still until the next. That makes a tail, so it must be known.
+/// A quota does not slow a process down evenly: the process runs at full speed until the quota of the period is
+/// spent, then stops until the next period. The stops make a tail in the times, so the quota must be known.
 pub fn smallest_cpu_quota(files: &KernelFiles) -> Option<f64> {
     own_groups_and_ancestors(files, "cpu").filter_map(|group| group.cpu_quota(files)).reduce(f64::min)
 }
 
-/// The file that counts how often this process was stopped by a quota ([`proc::throttled_periods`]): that of the group with the
-/// smallest quota, without one that of the nearest group that counts. The unified hierarchy comes first.
+/// The file that counts how often a quota stopped this process ([`proc::throttled_periods`]). It is that of the group with the
+/// smallest quota, or, if there is no quota, that of the nearest group that counts. The unified hierarchy comes first.
 pub fn throttling_file(files: &KernelFiles) -> Option<PathBuf> {
     let file = |group: &Group| format!("{}/cpu.stat", group.directory());
     let counts = |group: &Group| {
@@ -199,26 +199,26 @@ pub fn throttling_file(files: &KernelFiles) -> Option<PathBuf> {
     Some(files.path(&file(found)))
 }
 
-/// `cpu.max` of version 2, in CPUs: `max 100000` is no limit.
+/// The quota in `cpu.max` of version 2, in CPUs; `None` for `max 100000`, which is no limit.
 pub fn parse_cpu_max(line: &str) -> Option<f64> {
     let (quota, period) = line.split_once(' ')?;
     parse_cfs_quota(quota, period)
 }
 
-/// `cpu.cfs_quota_us` and `cpu.cfs_period_us` of version 1, in CPUs: a quota of -1 is no limit.
+/// The quota in `cpu.cfs_quota_us` and `cpu.cfs_period_us` of version 1, in CPUs; `None` for -1, which is no limit.
 pub fn parse_cfs_quota(quota: &str, period: &str) -> Option<f64> {
     let quota: f64 = quota.trim().parse().ok()?;
     let period: f64 = period.trim().parse().ok()?;
     (quota > 0.0 && period > 0.0).then(|| quota / period)
 }
 
-/// Version 1 says "no limit" by the largest number of pages, which is more than any machine has.
+/// Limits of at least this size, bytes, mean "no limit": version 1 writes the largest number of pages, more than any machine has.
 const NO_LIMIT: u64 = 1 << 60;
-/// Files of version 1 that limit a device, a line for each.
+/// Kinds of limits of version 1. Each has a file `blkio.throttle.…_device` with a line for each device.
 const THROTTLES: [&str; 4] = ["read_bps", "write_bps", "read_iops", "write_iops"];
 
-/// The smallest limits of memory of the groups of this process and of those above them, such as `512 MiB, slowed above 256 MiB`,
-/// or `none`. `None` where no group can be seen.
+/// The smallest memory limits of the groups of this process and of those above them, such as `512 MiB, slowed above 256 MiB`,
+/// or `none`. Returns `None` if no group is visible.
 pub fn memory_limits(files: &KernelFiles) -> Option<String> {
     let groups = || own_groups_and_ancestors(files, "memory");
     groups().next()?;
@@ -239,7 +239,7 @@ pub fn memory_limits(files: &KernelFiles) -> Option<String> {
     })
 }
 
-/// The limits of all devices, such as `8:0 rbps=1048576 wbps=max`, or `none`. `None` where no group can be seen.
+/// The limits of all devices, such as `8:0 rbps=1048576 wbps=max`, or `none`. Returns `None` if no group is visible.
 pub fn io_limits(files: &KernelFiles) -> Option<String> {
     let groups: Vec<Group> = own_groups_and_ancestors(files, "blkio").collect();
     groups.first()?;

@@ -1,5 +1,5 @@
-//! Which CPUs there are, staying on one, and what is seen of a CPU that a thread was pinned to and no longer runs on: the
-//! kernel does not say why.
+//! The CPUs of the machine, pinning a thread to one, and messages on a pinned thread that has lost its CPU. They say what can be
+//! seen, since the kernel does not state the reason.
 
 mod branch_predictor;
 mod claimed_cpu;
@@ -22,11 +22,11 @@ pub fn allowed_cpus() -> Vec<usize> {
 
 /// The CPUs that this process was allowed to run on before it first pinned itself.
 pub fn initial_cpus() -> &'static [usize] {
-    static LENT: OnceLock<Vec<usize>> = OnceLock::new();
-    LENT.get_or_init(allowed_cpus)
+    static INITIAL: OnceLock<Vec<usize>> = OnceLock::new();
+    INITIAL.get_or_init(allowed_cpus)
 }
 
-/// A CPU that this process was given, other than this one.
+/// The last of the initial CPUs of this process that is not `cpu`.
 pub fn find_other_cpu(cpu: usize) -> Option<usize> {
     initial_cpus().iter().copied().rfind(|&other| other != cpu)
 }
@@ -37,7 +37,7 @@ pub fn offline_cpus() -> Vec<usize> {
         let text = std::fs::read_to_string(format!("/sys/devices/system/cpu/{of}")).unwrap_or_default();
         cpu_list::parse(&text)
     };
-    // Those that are merely possible are in neither list.
+    // CPUs that are possible but not present are in neither list.
     let (present, online) = (list("present"), list("online"));
     present.into_iter().filter(|cpu| !online.is_empty() && !online.contains(cpu)).collect()
 }
@@ -77,12 +77,12 @@ pub fn lost_cpu_message(cpu: usize) -> String {
     )
 }
 
-/// Keeps this thread on one CPU, and looks whether it is kept there: gVisor accepts a set of CPUs and goes on as before.
+/// Keeps this thread on one CPU, and checks that the kernel does so: gVisor accepts a set of CPUs and ignores it.
 ///
 /// # Errors
-/// As of [`pin_thread`]; [`Error::Missing`] if the thread may still run elsewhere, or does. Then it has its former CPUs again.
+/// As of [`pin_thread`]; [`Error::Missing`] if the thread may still run elsewhere, or does. Then its former affinity is restored.
 pub fn pin_and_verify(cpu: usize) -> Result<()> {
-    // One try may hit by chance the CPU on which the thread is.
+    // A single try may pass by chance: the thread may already run on that CPU.
     const TRIES: usize = 8;
     let before = CpuMask::of_thread().map_err(|e| Error::from_errno("sched_getaffinity", e))?;
     pin_thread(cpu)?;
@@ -97,7 +97,7 @@ pub fn pin_and_verify(cpu: usize) -> Result<()> {
     if allowed == [cpu] && strayed.is_none() {
         return Ok(());
     }
-    // If it is refused, the thread stays where it is, which is no worse.
+    // If this is refused, the thread keeps its present affinity, which does no harm.
     let _ = before.apply();
     Err(Error::Missing(unpinned_message(cpu, &allowed, strayed)))
 }
@@ -160,7 +160,7 @@ impl Aside {
         rest.apply().map_err(|e| Error::from_errno("sched_setaffinity", e))
     }
 
-    /// Runs `f` with the former affinity: a process that is started inherits it.
+    /// Runs `f` with the former affinity, which a process that `f` starts inherits.
     ///
     /// # Errors
     /// The kernel refuses to set the affinity.
@@ -173,7 +173,7 @@ impl Aside {
     }
 }
 
-/// The affinity that a thread had. Dropping it there restores it.
+/// The former affinity of a thread. Dropping this value in that thread restores it.
 pub(super) struct FormerAffinity(CpuMask);
 
 impl Drop for FormerAffinity {
@@ -183,7 +183,7 @@ impl Drop for FormerAffinity {
     }
 }
 
-/// Keeps this thread, and the children that it starts, on the CPU where it is. `None` if it has no other, or the kernel refuses.
+/// Keeps this thread, and the children that it starts, on its current CPU. `None` if it has no other CPU, or the kernel refuses.
 pub(super) fn keep_on_this_cpu() -> Option<FormerAffinity> {
     initial_cpus(); // as in `pin_thread`
     let before = CpuMask::of_thread().ok().filter(|mask| mask.cpus().nth(1).is_some())?;
@@ -211,7 +211,7 @@ pub fn run_on_cpu<T>(cpu: usize, f: impl FnOnce() -> T) -> Result<T> {
     Ok(value)
 }
 
-/// Runs `f` with the CPUs that this process was given, and restores the affinity afterwards: a process that is started inherits it.
+/// Runs `f` on the initial CPUs of this process, which a process that `f` starts inherits. Restores the affinity afterwards.
 ///
 /// # Errors
 /// The kernel refuses to tell or to set the affinity.
@@ -229,7 +229,7 @@ pub fn why_lost(cpu: usize) -> String {
     describe_lost_cpu(cpu, online_cpus().as_deref(), &allowed_cpus())
 }
 
-/// The same for another thread, whose affinity is not read.
+/// As [`why_lost`], for another thread, whose affinity is not read.
 pub fn why_partner_lost(cpu: usize) -> String {
     describe_lost_cpu(cpu, online_cpus().as_deref(), &[cpu])
 }
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_that_has_gone_is_a_disturbance_and_one_that_never_was_is_refused() {
+    fn a_lost_initial_cpu_is_a_disturbance_and_an_unknown_cpu_is_refused() {
         let cpu = initial_cpus()[0];
         let refusal_of = |cpu, errno| pinning_error(cpu, errno, || "scheduling".into());
         assert!(
@@ -278,11 +278,11 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_does_not_keep_a_thread_is_told_by_what_was_seen() {
-        let told = unpinned_message(1, &[0, 1], Some((1, 0)));
+    fn the_message_on_a_strayed_thread_names_the_cpus_that_were_seen() {
+        let message = unpinned_message(1, &[0, 1], Some((1, 0)));
         assert!(
-            told.starts_with("CPU 1 was asked for, sched_getaffinity answered 0-1 and sched_getcpu"),
-            "{told}"
+            message.starts_with("CPU 1 was asked for, sched_getaffinity answered 0-1 and sched_getcpu"),
+            "{message}"
         );
         assert!(
             unpinned_message(1, &[1], Some((1, 0))).contains("answered 1 and sched_getcpu answered CPU 0")
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_is_kept_is_found_there() {
+    fn a_pinned_thread_runs_on_its_cpu() {
         let before = allowed_cpus();
         let cpu = before.iter().copied().max().expect("a CPU");
         pin_and_verify(cpu).expect("kept");
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sentence_says_what_is_seen() {
+    fn the_sentence_on_a_lost_cpu_says_what_is_seen() {
         for (online, allowed, words) in [
             (Some(&[0][..]), &[0][..], "CPU 1 is offline now"),
             (Some(&[0, 1]), &[0], "may run on CPU 0 only"),

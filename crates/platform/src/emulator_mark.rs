@@ -1,5 +1,5 @@
-//! Marks for an emulator that watches a guest: no-operations that no compiler writes. On hardware they do nothing. Processors
-//! other than the three below have none.
+//! Marks for an emulator that watches a guest: no-operations that no compiler generates. On hardware they do nothing. Processors
+//! other than the three below have no marks.
 //!
 //! The instructions are `nopw` with a displacement of `0x5c57c0NN` or `0x5d57c0NN`, `movz xzr, #0x5cNN` or `#0x5dNN`, and
 //! `lui zero, 0x5c7NN` or `0x5d7NN`, where NN is the number of a mark or a byte of text.
@@ -12,7 +12,7 @@
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
 use std::arch::{asm, global_asm};
 
-/// The instruction of mark 0 (`5c`) or of the byte 0 (`5d`), for the assembler, with what stands before and behind the number NN.
+/// The assembler's text for the instruction of mark NN (kind `5c`) or of the text byte NN (kind `5d`).
 #[cfg(target_arch = "x86_64")]
 macro_rules! instruction {
     ($kind:literal, $number:literal) => {
@@ -32,16 +32,16 @@ macro_rules! instruction {
     };
 }
 
-/// What a mark says.
+/// The meaning of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// What is counted begins.
+    /// A bracket begins, in which instructions are counted.
     BeginBracket,
-    /// It ends.
+    /// A bracket ends.
     EndBracket,
     /// A batch of brackets begins.
     BeginBatch,
-    /// It ends.
+    /// A batch of brackets ends.
     EndBatch,
     /// A series of equal batches has ended.
     EndTurn,
@@ -55,7 +55,7 @@ pub fn execute(mark: Mark) {
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
     macro_rules! mark {
         ($number:literal) => {
-            // SAFETY: NO-OPERATION. It may not be moved over memory accesses, so it is left without `nomem`.
+            // SAFETY: NO-OPERATION. Left without `nomem`, so that the compiler moves no memory access across it.
             unsafe { asm!(instruction!("5c", $number), options(nostack, preserves_flags)) }
         };
     }
@@ -75,7 +75,7 @@ pub fn execute(mark: Mark) {
     }
 }
 
-// An entry of 16 bytes for each byte of text: its mark and a return.
+// A table with an entry of 16 bytes for each value of a text byte: its mark and a return.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
 global_asm!(
     ".balign 16",
@@ -91,7 +91,7 @@ global_asm!(
     ".endr"
 );
 
-/// Hands a line of text to the emulator. No device and no driver is needed.
+/// Passes a line of text to the emulator, without a device or a driver.
 pub fn say_line(line: &str) {
     line.bytes().chain([b'\n']).for_each(say_byte);
 }

@@ -1,7 +1,7 @@
 //! The crate's error type. Each variant is a sentence: what failed, where, and what to do about it.
 //!
-//! [`Error::unmet_need`] tells which errors mean that the environment does not offer what a case needs: a sandbox, a limit, a file system, a file of the
-//! kernel's that is not mounted. They disprove nothing, so that the case is skipped with a sentence.
+//! [`Error::unmet_need`] recognises errors that mean that the environment does not offer what a case needs, because of a sandbox, a
+//! limit, a file system, or a kernel file that is not mounted. They disprove nothing, so the case is skipped with a sentence.
 
 use nix::errno::Errno::{self, *};
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ pub enum Error {
         path: PathBuf,
         /// The attempted action, such as "reading".
         doing: &'static str,
-        /// The kernel's answer.
+        /// The kernel's error.
         cause: std::io::Error,
     },
     /// A file was read, and its content is not what it should be.
@@ -38,7 +38,7 @@ pub enum Error {
     Kernel {
         /// The call and its purpose.
         call: String,
-        /// The kernel's answer.
+        /// The kernel's error.
         cause: std::io::Error,
     },
     /// The process that ran an operation under ptrace(2) died.
@@ -58,13 +58,13 @@ pub enum Error {
     Forbidden {
         /// The call.
         call: String,
-        /// The kernel's answer: EPERM or ENOSYS.
+        /// The kernel's error: EPERM or ENOSYS.
         cause: std::io::Error,
     },
     /// A `syscost peer` on another machine is absent, silent, or answers nonsense.
     #[error("peer {peer}: {what}")]
     Peer {
-        /// Its address as the user gave it.
+        /// The peer's address as the user gave it.
         peer: String,
         /// What happened, and what to do.
         what: String,
@@ -72,11 +72,11 @@ pub enum Error {
     /// A proof failed: a wrong answer, a wrong count, a partner that died.
     #[error("{0}")]
     Disproved(String),
-    /// Two accounts of a batch contradict each other, and another task, the kernel or a change of speed can cause that in an
-    /// honest case: nothing is disproved unless it repeats.
+    /// Two observations of a batch contradict each other. Another task, the kernel or a change of speed can cause this in a
+    /// sound case, so that only its repetition disproves anything.
     #[error("{0}")]
     Contradicted(String),
-    /// The machine interfered: a partner got no CPU, or another operation happened than the one asked for. A
+    /// The machine interfered: a partner got no CPU, or another operation happened than the requested one. A
     /// further attempt may succeed.
     #[error("{0}")]
     Disturbed(String),
@@ -103,8 +103,8 @@ pub enum Kind {
     File,
 }
 
-/// Errors whose number says beyond doubt what helps: those of a file system, or a device below it, that breaks or is taken away
-/// while it is used, and two limits.
+/// Remedies for error numbers with one clear cause: a file system, or its device, that breaks or is removed during use, and two
+/// limits.
 const REMEDIES: [(&[Errno], &str); 5] = [
     (
         &[EROFS],
@@ -117,7 +117,7 @@ const REMEDIES: [(&[Errno], &str); 5] = [
     (&[ENFILE], "; the whole machine may open no more files: raise /proc/sys/fs/file-max"),
 ];
 
-/// The number of an error. One that another crate has wrapped keeps it only in its text.
+/// The `errno` of an error. An error that another crate has wrapped holds it only in its text.
 pub fn errno_of(cause: &std::io::Error) -> Option<Errno> {
     let wrapped = || cause.to_string().split_once("(os error ")?.1.split_once(')')?.0.parse().ok();
     cause.raw_os_error().or_else(wrapped).map(Errno::from_raw)
@@ -127,17 +127,17 @@ fn remedy(cause: &std::io::Error) -> &'static str {
     errno_of(cause).and_then(|errno| remedy_for_errno(&REMEDIES, errno)).unwrap_or_default()
 }
 
-/// An error unless a condition holds.
+/// Returns an error unless a condition holds.
 ///
 /// # Errors
-/// What `otherwise` makes.
+/// The result of `otherwise`.
 #[inline]
 pub fn ensure<E>(holds: bool, otherwise: impl FnOnce() -> E) -> std::result::Result<(), E> {
     if holds { Ok(()) } else { Err(otherwise()) }
 }
 
 impl Error {
-    /// The cause, which decides the exit code. A file that does not exist is a usage error: its name was given.
+    /// The cause, which decides the exit code. A file that does not exist is a usage error: the user gave its name.
     pub fn kind(&self) -> Kind {
         match self {
             Self::Disproved(_) | Self::Died(_) | Self::Child(_) => Kind::Disproved,
@@ -150,18 +150,18 @@ impl Error {
         }
     }
 
-    /// `errno` of the C library call just made.
+    /// [`Error::Kernel`] with the `errno` of the C library call just made.
     pub fn from_last_errno(call: impl Into<String>) -> Self {
         Self::Kernel { call: call.into(), cause: std::io::Error::last_os_error() }
     }
 
-    /// A system call that failed with this `errno`.
+    /// [`Error::Kernel`] for a system call that failed with this `errno`.
     pub fn from_errno(call: impl Into<String>, errno: Errno) -> Self {
         Self::Kernel { call: call.into(), cause: errno.into() }
     }
 
-    /// A system call of the measured operation that failed with this `errno`: [`Error::Forbidden`] for EPERM and
-    /// ENOSYS, which a sandbox answers, else [`Error::Kernel`].
+    /// The error for a system call of the measured operation that failed with this `errno`: [`Error::Forbidden`] for
+    /// EPERM and ENOSYS, which a sandbox returns, else [`Error::Kernel`].
     pub fn from_case_errno(call: impl Into<String>, errno: Errno) -> Self {
         match errno {
             Errno::EPERM | Errno::ENOSYS => Self::Forbidden { call: call.into(), cause: errno.into() },
@@ -169,7 +169,7 @@ impl Error {
         }
     }
 
-    /// The `errno` in the negative answer of a raw system call; EIO for a value outside its range.
+    /// The `errno` in the negative return value of a raw system call; EIO for a value outside its range.
     pub fn decode_errno(answer: i64) -> Errno {
         Errno::from_raw(i32::try_from(-answer).unwrap_or(libc::EIO))
     }
@@ -211,7 +211,7 @@ impl Error {
 /// A result whose error is [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What the kernel answers, and what helps.
+/// Errors that mean an unmet need at any time, with their remedies.
 const REFUSALS: [(&[Errno], &str); 7] = [
     (
         &[EPERM, EACCES],
@@ -234,11 +234,11 @@ const REFUSALS: [(&[Errno], &str); 7] = [
         &[ENOSPC, EDQUOT, EFBIG],
         "there is no room (`df`), or no inode (`df -i`): remove files, raise `ulimit -f`, or name another directory (`--dir`)",
     ),
-    // What needs more than a right that can be given.
+    // No permission removes these errors.
     (&[ENXIO, EBUSY], "the device or the facility is not there, or in use"),
 ];
 
-/// Errors that mean an unmet need during set-up only; during an operation they may be its own mistake.
+/// Errors that mean an unmet need during set-up only; later they may be a mistake of the operation itself.
 const OF_SET_UP: [(&[Errno], &str); 2] = [
     (
         &[EINVAL],
@@ -247,7 +247,7 @@ const OF_SET_UP: [(&[Errno], &str); 2] = [
     (&[EAGAIN], "a limit is reached: raise `ulimit -u`, pids.max of the control group, or `ulimit -i`"),
 ];
 
-/// Where the kernel, and not the user, puts files.
+/// Directories whose files come from the kernel, not from the user.
 const OF_THE_KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
 
 fn remedy_for_errno(table: &[(&[Errno], &'static str)], errno: Errno) -> Option<&'static str> {
@@ -282,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_system_that_broke_is_named_with_what_helps_even_if_the_cause_is_wrapped() {
+    fn a_broken_file_system_is_reported_with_a_remedy_even_if_the_cause_is_wrapped() {
         let plain = Error::file("/x", "writing", Errno::EROFS.into());
         let cause = std::io::Error::from(Errno::EIO);
         let wrapped = Error::file("/x", "writing", std::io::Error::other(format!("{cause} at path /x")));
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_file_of_the_kernels_may_be_absent() {
+    fn only_an_absent_kernel_file_is_an_unmet_need() {
         let absent = |path| Error::file(path, "opening", ENOENT.into()).unmet_need(true);
         assert!(absent("/sys/class/net/lo/statistics/tx_bytes").is_some_and(|said| said.contains("mount")));
         assert!(absent("/dev/null").is_some());

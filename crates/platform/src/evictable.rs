@@ -24,7 +24,7 @@ const LEAST: usize = 4 * BLOCK;
 const SHARE: u64 = 4;
 /// Attempts to evict, a millisecond apart: a read that is in progress keeps its pages in the cache.
 const ATTEMPTS: u32 = 100;
-/// Since Linux 6.5; the number is the same on all supported architectures.
+/// The number of cachestat(2), since Linux 6.5, which is the same on all supported architectures.
 const SYS_CACHESTAT: libc::c_long = 451;
 
 /// A file without a name, mapped for reading.
@@ -78,7 +78,7 @@ impl Evictable {
         self.shrunk.as_deref()
     }
 
-    /// The first byte of this page.
+    /// The byte with which this page of the file begins.
     pub fn first_byte_of(page: usize) -> u8 {
         (page % 251) as u8 + 1
     }
@@ -90,7 +90,7 @@ impl Evictable {
     pub fn evict(&mut self) -> Result<()> {
         let mut left = 0;
         for _ in 0..ATTEMPTS {
-            // Mapped pages cannot be evicted: the mapping goes first.
+            // Mapped pages cannot be evicted, so they are discarded from the mapping first.
             self.region.discard(0..self.region.page_count())?;
             let advised = posix_fadvise(&self.file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED);
             advised.map_err(|errno| Error::from_errno("posix_fadvise POSIX_FADV_DONTNEED", errno))?;
@@ -108,8 +108,8 @@ impl Evictable {
         )))
     }
 
-    /// Pages of the file in the page cache, by `mincore`. If it reports none, by `cachestat`, which includes pages that
-    /// are being read.
+    /// The number of pages of the file in the page cache, by `mincore`. If that reports none, the count is by `cachestat`, which
+    /// includes pages that are being read.
     ///
     /// # Errors
     /// `mincore` is refused.
@@ -120,7 +120,7 @@ impl Evictable {
     }
 }
 
-/// The length that a file may have here, bytes, and why it is less than wanted.
+/// The length that a file may have in this directory, bytes, and the reason if it is less than wanted.
 fn fitting_length(directory: &Path, wanted: usize) -> Result<(usize, Option<String>)> {
     let free = volume::free_bytes(directory).unwrap_or(u64::MAX);
     let limit = getrlimit(Resource::RLIMIT_FSIZE).map_or(u64::MAX, |(limit, _)| limit);
@@ -143,7 +143,7 @@ fn fitting_length(directory: &Path, wanted: usize) -> Result<(usize, Option<Stri
     }
 }
 
-/// Marks every page and has the device write the whole.
+/// Fills the file with marked pages and syncs it to the device.
 fn write_marked_pages(file: &mut File, bytes: usize) -> std::io::Result<()> {
     let mut block = vec![0; BLOCK];
     for at in (0..bytes).step_by(BLOCK) {
@@ -167,7 +167,7 @@ fn write_error(directory: &Path, bytes: usize, cause: std::io::Error) -> Error {
     }
 }
 
-/// Pages of a file in the page cache. `None` if the kernel is older than the call or forbids it.
+/// The number of pages of a file in the page cache. `None` if the kernel lacks the call or forbids it.
 fn cachestat(file: &File) -> Option<usize> {
     #[repr(C)]
     struct Range {

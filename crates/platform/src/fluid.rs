@@ -1,11 +1,11 @@
-//! The fluid: a process that uses up the time that other tasks leave of a CPU, and counts it by the turns of a loop.
+//! The fluid: a process that uses the CPU time that other tasks leave on a CPU, and counts it in turns of a loop.
 //!
-//! Each turn is a chain of multiplications, a read of the counter and a look at one shared word. A turn that took
-//! longer than others was interrupted: so the fluid sees from inside when it was displaced, and for how long, by a
-//! task, by an interrupt or by a hypervisor.
+//! Each turn is a chain of multiplications, a read of the counter and a load of one shared word. A turn that took
+//! longer than others was interrupted, by a task, by an interrupt or by a hypervisor. The fluid thus sees by itself
+//! when it was displaced, and for how long.
 //!
-//! It counts in windows. [`Fluid::next_window`] ends the open window and begins the next one, and returns when the
-//! fluid itself has done both, so that everything between two calls lies inside one window.
+//! The fluid counts in windows. [`Fluid::next_window`] ends the open window and begins the next one. It returns when
+//! the fluid has done both, so that everything between two calls lies inside one window.
 
 use super::partner::{Class, Kind, Partner, Task};
 use super::shared::Words;
@@ -20,21 +20,21 @@ use std::time::{Duration, Instant};
 /// Multiplications of one turn, three or four core cycles each: about 0.1 µs. Longer turns would hide short
 /// interrupts, shorter ones would be mostly the read of the counter.
 const CHAIN: u64 = 96;
-/// A turn that takes more than this many times the quickest was interrupted. With a busy thread on the same core all
-/// but one in 10 000 turns took up to 4 times the quickest; interrupts took 20 times and more.
-const INTERRUPTED: u64 = 4;
-/// Turns tried to find the quickest.
-const TRIED: u64 = 5_000;
+/// A turn that takes more than this many times the quickest was interrupted. With a busy thread on the same core, all
+/// but one in 10 000 turns took at most 4 times the quickest; interrupted ones took 20 times and more.
+const INTERRUPTED_RATIO: u64 = 4;
+/// Number of turns that are tried to find the quickest.
+const TRIED_TURNS: u64 = 5_000;
 /// How far the nice value of the fluid is above that of the process under test. If that process never waits, the fluid
 /// gets a thirtieth of the CPU, enough to see interrupts. The idle class will not do: a CPU that runs nothing else
 /// counts as idle, and the kernel sends it work from other CPUs (`sched_idle_cpu()`).
 pub const NICER: i32 = 15;
 /// The largest nice value.
 const NICEST: i32 = 19;
-/// A fluid that does not answer within this time gets no CPU.
+/// Time after which a fluid that has not answered is reported to get no CPU.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Between two looks at the fluid's answer. On one CPU it runs only while we sleep.
-const LOOK: Duration = Duration::from_micros(20);
+/// Time between two checks for the fluid's answer. On a single CPU the fluid runs only while we sleep.
+const POLL_INTERVAL: Duration = Duration::from_micros(20);
 
 // Words of the shared page; a number of 64 bits takes two.
 const ASK: usize = 0;
@@ -44,10 +44,10 @@ const LIMIT: usize = 3;
 /// The first number of a [`Flow`].
 const COUNTS: usize = 5;
 
-/// What the fluid counted in one window. Times are ticks of the counter, except `own_ns`.
+/// The counts of one window. Times are ticks of the counter, except `own_ns`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flow {
-    /// From the first read of the counter to the last.
+    /// Time from the first read of the counter to the last.
     pub ticks: u64,
     /// Turns of the loop.
     pub loops: u64,
@@ -59,10 +59,10 @@ pub struct Flow {
     pub gapped: u64,
     /// The longest interrupted turn.
     pub longest: u64,
-    /// Time of the turns that followed an interrupted one and were not interrupted themselves. What they take longer
-    /// than others is the cost of refilled caches.
+    /// Time of the turns that followed an interrupted one and were not interrupted themselves. Their excess over other
+    /// turns is the cost of refilling caches.
     pub after: u64,
-    /// How many those were: fewer than `gaps` where interrupted turns followed each other.
+    /// Number of the turns in `after`: fewer than `gaps` if interrupted turns followed each other.
     pub afters: u64,
     /// How often the fluid was preempted.
     pub preempted: u64,
@@ -86,8 +86,8 @@ pub struct Fluid {
     page: Arc<Words>,
 }
 
-/// Reads the counter when the turn is over, or the kernel's clock where the counter is unfit. The read must wait for
-/// the chain: one that does not wait runs ahead of it, the further the longer it was not interrupted.
+/// Reads the counter at the end of a turn, or the kernel's clock if the counter is unfit. The read must wait for the
+/// chain: otherwise the reads run ahead of it, further with each turn until an interruption.
 type Read = fn() -> u64;
 
 impl Fluid {
@@ -111,7 +111,7 @@ impl Fluid {
                 }
                 quickest = quickest_turn(read);
             }
-            run_window(&theirs, read, INTERRUPTED * quickest);
+            run_window(&theirs, read, INTERRUPTED_RATIO * quickest);
             0
         };
         let partner = Partner::start(Kind::Process, (cpu, Class::Ordinary), step, || ())?;
@@ -181,7 +181,7 @@ impl Fluid {
                     PATIENCE.as_secs()
                 )));
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
         Ok(())
     }
@@ -209,7 +209,7 @@ fn load_number(page: &Words, at: usize) -> u64 {
 fn quickest_turn(read: Read) -> u64 {
     let mut last = read();
     let mut quickest = u64::MAX;
-    for _ in 0..TRIED {
+    for _ in 0..TRIED_TURNS {
         std::hint::black_box(arch::multiply_chain(CHAIN));
         let now = read();
         quickest = quickest.min(now.saturating_sub(last));
@@ -218,16 +218,16 @@ fn quickest_turn(read: Read) -> u64 {
     quickest.max(1)
 }
 
-/// One window, from the word that asks for it to the next one or to its limit; after the limit the fluid runs
-/// uncounted.
+/// Runs one window, from its request in the word `ASK` to the next request or to the limit. After the limit the fluid
+/// runs uncounted.
 fn run_window(page: &Words, read: Read, threshold: u64) {
     let asked = word_at(page, ASK).load(Acquire);
     let limit = load_number(page, LIMIT);
     let preempted = process::preemption_count();
     let before = time::thread_cpu_ns();
     let start = read();
-    // The window is open before the parent learns of it, because we may be preempted from here on. The counts of the
-    // former window stay in the page until then.
+    // The window opens before the parent learns of it, because we may be preempted from here on. The counts of the
+    // former window stay in the page until this one ends.
     word_at(page, OPENED).store(asked, Release);
     let mut flow = count_turns(start, (word_at(page, ASK), asked), read, threshold, limit);
     flow.own_ns = time::thread_cpu_ns().saturating_sub(before);
@@ -241,8 +241,8 @@ fn run_window(page: &Words, read: Read, threshold: u64) {
     }
 }
 
-/// The loop itself, until the word changes or the limit is reached, and one turn more: the turn before may
-/// have read the counter, and been preempted, before the word changed.
+/// Runs turns until the word changes or the limit is reached, and one turn more: the turn before may have been
+/// preempted after it read the counter and before the word changed.
 #[inline(never)]
 fn count_turns(start: u64, (ask, asked): (&AtomicU32, u32), read: Read, threshold: u64, limit: u64) -> Flow {
     let mut flow = Flow::default();
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_between_two_turns_lies_in_one_window() {
+    fn everything_between_two_calls_lies_in_one_window() {
         let mut fluid = started();
         fluid.next_window(u64::MAX).expect("a window");
         let begun = arch::read();
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fluid_that_is_gone_is_an_error_and_no_endless_wait() {
+    fn a_killed_fluid_is_an_error_instead_of_an_endless_wait() {
         let mut fluid = started();
         kill(fluid.task().process, Signal::SIGKILL).expect("sent");
         let error = fluid.next_window(u64::MAX).expect_err("it is dead").to_string();
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_when_its_value_is_dropped() {
+    fn a_fluid_ends_when_its_value_is_dropped() {
         let fluid = started();
         let process = fluid.task().process;
         drop(fluid);

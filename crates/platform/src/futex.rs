@@ -26,8 +26,8 @@ impl Reach {
     }
 }
 
-/// Sleeps while the word has this value. 0 after a wake-up, or a negative error number: `-EAGAIN` if the word has
-/// another value, `-EINTR` after a signal.
+/// Sleeps while the word has this value. Returns 0 after a wake-up, or a negative error number: `-EAGAIN` if the word
+/// has another value, `-EINTR` after a signal.
 #[inline(always)]
 pub fn wait(word: &AtomicU32, value: u32, reach: Reach) -> i64 {
     let operation = (libc::FUTEX_WAIT | reach.operation_flag()) as usize;
@@ -35,7 +35,7 @@ pub fn wait(word: &AtomicU32, value: u32, reach: Reach) -> i64 {
     unsafe { syscall6(libc::SYS_futex, [word.as_ptr() as usize, operation, value as usize, 0, 0, 0]) }
 }
 
-/// Like [`wait`] among threads of this process, at most until an absolute time of the monotonic clock; then
+/// Like [`wait`] among threads of this process, at most until an absolute time of the monotonic clock. Then it returns
 /// `-ETIMEDOUT`.
 #[inline(always)]
 pub fn wait_until(word: &AtomicU32, value: u32, deadline: Duration) -> i64 {
@@ -66,7 +66,7 @@ fn wake_at_most(word: &AtomicU32, reach: Reach, most: i32) -> i64 {
 }
 
 /// Moves the sleepers of `from` to `to` without waking one, if `from` has this value. Returns how many it moved, or `-EAGAIN` if
-/// it has another value. Threads of this process only.
+/// `from` has another value. It works among threads of this process only.
 #[inline(always)]
 pub fn requeue_all(from: &AtomicU32, to: &AtomicU32, value: u32) -> i64 {
     let operation = (libc::FUTEX_CMP_REQUEUE | libc::FUTEX_PRIVATE_FLAG) as usize;
@@ -81,16 +81,16 @@ pub fn count_sleepers(word: &AtomicU32, value: u32) -> i64 {
     requeue_all(word, word, value)
 }
 
-/// Takes a lock with inheritance of priority, between threads: the word is 0 while the lock is free, and then holds the number of
-/// the thread. 0, or a negative error number.
+/// Takes a lock with priority inheritance, between threads: the word is 0 while the lock is free, and holds the number of its
+/// owner otherwise. Returns 0, or a negative error number.
 #[inline(always)]
 pub fn lock_pi(word: &AtomicU32) -> i64 {
     let operation = (libc::FUTEX_LOCK_PI | libc::FUTEX_PRIVATE_FLAG) as usize;
-    // SAFETY: PI-WORD; the address of the time-out is null, which is none.
+    // SAFETY: PI-WORD; a null address of the time-out means no time-out.
     unsafe { syscall6(libc::SYS_futex, [word.as_ptr() as usize, operation, 0, 0, 0, 0]) }
 }
 
-/// Gives back a lock of [`lock_pi`] that this thread holds. 0, or a negative error number.
+/// Releases a lock of [`lock_pi`] that this thread holds. Returns 0, or a negative error number.
 #[inline(always)]
 pub fn unlock_pi(word: &AtomicU32) -> i64 {
     let operation = (libc::FUTEX_UNLOCK_PI | libc::FUTEX_PRIVATE_FLAG) as usize;

@@ -1,12 +1,12 @@
-//! The addresses of a peer, as people write it: `HOST`, `192.0.2.7`, `fd00::7`, `fe80::1%eth0`, and `USER@HOST` for ssh.
+//! The addresses of a peer, from what the user writes: `HOST`, `192.0.2.7`, `fd00::7`, `fe80::1%eth0`, and `USER@HOST` for ssh.
 
 use crate::inert;
 use std::net::{Ipv6Addr, SocketAddr, ToSocketAddrs};
 
-/// The addresses that a text names, at least one, with port 0. What stands before an `@` is for ssh alone.
+/// The addresses of the host that a text names, at least one, with port 0. A part before an `@` is for ssh only.
 ///
 /// # Errors
-/// Why it names none, and what to write instead.
+/// Why the text names no address, and what to write instead.
 pub fn resolve_host(text: &str) -> Result<Vec<SocketAddr>, String> {
     let host = text.rsplit_once('@').map_or(text, |(_, host)| host);
     let shown = inert::neutralize_line(host, 60);
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_address_is_refused_with_what_to_write() {
+    fn a_text_without_an_address_is_refused_with_the_right_form() {
         for (text, expected) in [
             ("127.0.0.1:7470", "`127.0.0.1:7470` is no address of IPv6: write HOST or ADDRESS, without"),
             ("[::1]", "without brackets and port"),

@@ -3,11 +3,11 @@
 
 use std::borrow::Cow;
 
-/// Replaces a hostile character.
+/// The character that replaces a hostile one.
 pub const TAKEN: char = char::REPLACEMENT_CHARACTER;
 
-/// Whether a terminal obeys this character (control characters, escape), it turns or hides others (bidirectional overrides
-/// and isolates, zero width), or it ends a line (separators). The end of a line and a tab are control characters, too.
+/// Whether a character is hostile: a terminal obeys it (control characters, escape), or it reorders or hides others (bidirectional
+/// overrides and isolates, zero width), or it ends a line (separators). Line feeds and tabs are control characters, too.
 pub fn is_hostile(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -20,7 +20,7 @@ pub fn neutralize_text(text: &str) -> String {
     text.replace(|c| is_hostile(c) && c != '\n' && c != '\t', "\u{fffd}")
 }
 
-/// The text in one line of at most this many characters, an ellipsis at its end if there were more.
+/// The text as one line of at most `most` characters. A longer text is cut and ends with an ellipsis.
 pub fn neutralize_line(text: &str, most: usize) -> String {
     let plain = |c: char| match c {
         '\n' | '\t' | '\r' => ' ',
@@ -57,8 +57,8 @@ pub fn neutralize_output(text: &str, is_terminal: bool) -> Cow<'_, str> {
     Cow::Owned(clean)
 }
 
-/// Bytes at the beginning that are allowed: a line end of RFC 4180 (CR LF), or a colour (`ESC [ digits m`); else
-/// 0.
+/// The number of bytes at the beginning that are allowed: a line end of RFC 4180 (CR LF), or a colour (`ESC [ digits m`);
+/// else 0.
 fn allowed_prefix_bytes(text: &str, is_terminal: bool) -> usize {
     if text.starts_with("\r\n") {
         return 2;
@@ -101,7 +101,7 @@ fn first_json_unit(text: &str) -> (&str, bool) {
                 .and_then(|digits| u32::from_str_radix(digits, 16).ok());
             match code {
                 Some(0x0a | 0x09) => (first(6), true),
-                // The first half of a pair that names a tag, the only hostile characters that need a pair.
+                // The first half of the surrogate pair of a tag. No other hostile character needs a pair.
                 Some(0xdb40) if text[6..].starts_with("\\ud") => (first(12), false),
                 Some(code) => (first(6), !char::from_u32(code).is_some_and(is_hostile)),
                 None => (first(6), true),
@@ -120,7 +120,7 @@ mod tests {
     const HOSTILE: &str = "a\u{1b}[2Jb\u{202e}c\u{200b}d\u{7}e\u{2028}f\u{9b}g\u{feff}h\u{e0041}";
 
     #[test]
-    fn a_text_commands_nobody() {
+    fn hostile_characters_of_a_text_are_replaced() {
         assert_eq!(neutralize_text(HOSTILE).chars().filter(|&c| c == TAKEN).count(), 8);
         assert_eq!(neutralize_text("two\nlines\tµ ─ …"), "two\nlines\tµ ─ …");
         assert_eq!(neutralize_line("two\nlines\u{1b}", 20), "two lines\u{fffd}");
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_colours_reach_a_terminal_and_nothing_else() {
+    fn only_our_own_colours_pass_and_only_to_a_terminal() {
         let painted = "\u{1b}[31mred\u{1b}[0m\r\nnext";
         assert_eq!(neutralize_output(painted, true), painted);
         assert_eq!(neutralize_output(painted, false), "\u{fffd}[31mred\u{fffd}[0m\r\nnext");

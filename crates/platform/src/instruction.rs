@@ -1,5 +1,5 @@
-//! Single instructions, repeated: as a chain, in which each needs the result of the one before (its latency), and several that
-//! need nothing of each other (its throughput).
+//! Single instructions, repeated: as a chain, in which each needs the result of the previous one (its latency), or as several
+//! independent ones (its throughput).
 //!
 //! # Invariants
 //!
@@ -13,25 +13,25 @@ use std::hint::black_box;
 /// An instruction.
 #[derive(Clone, Copy)]
 pub struct Instruction {
-    /// The last part of an id.
+    /// The last part of the case's id.
     pub name: &'static str,
-    /// What it is.
+    /// The instruction in words.
     pub title: &'static str,
-    /// How an optimisation manual predicts it, in core cycles.
+    /// The cost that an optimisation manual predicts, core cycles.
     pub cycles: f64,
-    /// Instructions of one operation.
+    /// Number of instructions in one operation.
     pub count: f64,
     /// Executes this number of operations.
     pub run: fn(u64),
 }
 
-/// Two cache lines: zeros, in which a chain of loads stays where it is.
+/// Two cache lines of zeros. A chain of loads reads 0 from them, so that its address stays the same.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[repr(align(128))]
 struct Lines(#[allow(dead_code, reason = "read and written by the assembly")] [u64; 16]);
 
 /// A table of independent instructions, a row each: name, title, predicted cycles, instructions of one operation, the instruction,
-/// and how often a group of several of it stands in a block of 64.
+/// and the number of groups of it that make a block of 64.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! instructions {
     ($($name:literal, $title:literal, $cycles:literal, $count:literal, $one:literal, $groups:literal of $group:literal;)*) => {
@@ -61,7 +61,7 @@ mod table {
 
     macro_rules! repeat {
         ($n:expr, $one:literal, $groups:literal of $group:literal, $lines:expr) => {
-            // SAFETY: OWN-LINES. A division is by 3, and what lies above its dividend is a remainder of it: it cannot overflow.
+            // SAFETY: OWN-LINES. A division is by 3 and the upper half of its dividend is 0 or a remainder: it cannot overflow.
             unsafe {
                 in_blocks!($n, $one, $groups of $group, inout("rax") 0_u64 => _, in("rcx") black_box(3_u64),
                     inout("rdx") 0_u64 => _, inout("rsi") 0_u64 => _, inout("rdi") 0_u64 => _, inout("r9") 0_u64 => _,
@@ -97,7 +97,7 @@ mod table {
         "fence-stores", "a fence of stores", 2.0, 1.0, "sfence";
     };
 
-    /// Throughputs: likewise, of four or eight independent ones.
+    /// Throughputs of four or eight independent instructions, from the same source.
     pub const THROUGHPUT: &[Instruction] = instructions! {
         "add", "an addition beside others", 0.25, 1.0, "add rax, rcx",
             16 of "add rax, rcx; add rdx, rcx; add rsi, rcx; add rdi, rcx";
@@ -149,7 +149,7 @@ mod table {
         "fence-stores", "a fence of stores", 5.0, 1.0, "dmb ishst";
     };
 
-    /// Throughputs: likewise, of four independent ones.
+    /// Throughputs of four independent instructions, from the same source.
     pub const THROUGHPUT: &[Instruction] = instructions! {
         "add", "an addition beside others", 0.33, 1.0, "add x0, x0, x1",
             16 of "add x0, x0, x1; add x2, x2, x1; add x3, x3, x1; add x4, x4, x1";
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_instruction_is_one_of_this_processor_in_blocks_and_alone() {
+    fn every_instruction_runs_here_in_blocks_and_alone() {
         for instruction in LATENCY.iter().chain(THROUGHPUT) {
             [0, 1, 63, 64, 130].into_iter().for_each(instruction.run);
         }

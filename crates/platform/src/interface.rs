@@ -25,7 +25,7 @@ const DRIVER: u32 = 0x03;
 const FLAGS: u32 = 0x25;
 /// In those flags: large receive offload.
 const LARGE_RECEIVE: u32 = 1 << 15;
-/// Offloads and the calls that tell whether they are on (`linux/ethtool.h`).
+/// Offloads and the calls that return whether they are on (`linux/ethtool.h`).
 const OFFLOADS: [(&str, u32); 6] = [
     ("rx-checksum", 0x14),
     ("tx-checksum", 0x16),
@@ -35,7 +35,7 @@ const OFFLOADS: [(&str, u32); 6] = [
     ("generic-receive", 0x2b),
 ];
 
-/// Names and addresses of all interfaces that have an address; empty where the kernel does not tell.
+/// Names and addresses of all interfaces that have an address; empty if the kernel refuses the list.
 pub fn addresses() -> Vec<(String, IpAddr)> {
     let mut first: *mut libc::ifaddrs = null_mut();
     // SAFETY: LIST.
@@ -81,7 +81,7 @@ fn parse_sockaddr(of: *const libc::sockaddr) -> Option<IpAddr> {
 /// Makes an interface carry packets, such as `lo` after boot.
 ///
 /// # Errors
-/// There is none of this name, or the kernel refuses (CAP_NET_ADMIN).
+/// No interface has this name, or the kernel refuses (CAP_NET_ADMIN).
 pub fn bring_up(name: &str) -> std::io::Result<()> {
     let query = InterfaceQuery::new()?;
     let mut request = interface_request(name).ok_or(std::io::ErrorKind::InvalidInput)?;
@@ -101,7 +101,7 @@ impl InterfaceQuery {
         UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).map(Self)
     }
 
-    /// The longest packet that it sends, bytes.
+    /// The longest packet that the interface sends, bytes.
     pub fn mtu(&self, name: &str) -> Option<u32> {
         let mut request = interface_request(name)?;
         self.run_ioctl(libc::SIOCGIFMTU, &mut request)?;
@@ -111,7 +111,7 @@ impl InterfaceQuery {
 
     /// Speed of the link, Mb/s; `None` without a link, or without a speed.
     pub fn speed_mbps(&self, name: &str) -> Option<u32> {
-        // struct ethtool_cmd: the speed's halves stand in the words 3 (its upper half) and 7 (its lower half).
+        // struct ethtool_cmd: the low half of the speed is in the first two bytes of word 3, the high half in those of word 7.
         let mut settings = [0_u32; 11];
         settings[0] = LINK;
         self.query_ethtool(name, &mut settings)?;
@@ -122,7 +122,7 @@ impl InterfaceQuery {
         (speed != 0 && speed != u32::MAX && speed != u32::from(u16::MAX)).then_some(speed)
     }
 
-    /// Name of its driver.
+    /// Name of the interface's driver.
     pub fn driver_name(&self, name: &str) -> Option<String> {
         // struct ethtool_drvinfo: the name is the 32 bytes behind the first word.
         let mut information = [0_u32; 49];
@@ -133,7 +133,7 @@ impl InterfaceQuery {
         (!text.is_empty()).then_some(text)
     }
 
-    /// Names of offloads and whether they are on. Those that the driver does not tell are left out.
+    /// Names of offloads and whether they are on. Offloads that the driver does not report are left out.
     pub fn offload_states(&self, name: &str) -> Vec<(&'static str, bool)> {
         let value = |call| {
             let mut answer = [call, 0];
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_that_is_not_there_is_nothing() {
+    fn an_unknown_interface_has_no_properties() {
         let query = InterfaceQuery::new().unwrap();
         for name in ["", "no-such-0", "a-name-that-is-longer-than-any"] {
             assert_eq!((query.mtu(name), query.driver_name(name)), (None, None), "{name}");

@@ -37,7 +37,7 @@ impl KernelFiles {
         std::fs::read(self.path(file)).ok()
     }
 
-    /// The first line, trimmed; `None` when it is empty, because an empty line tells nothing.
+    /// The first line, trimmed; `None` when it is empty, because an empty line states nothing.
     pub fn read_first_line(&self, file: &str) -> Option<String> {
         let text = self.read_text(file)?;
         text.lines().next().map(|l| l.trim().to_owned()).filter(|l| !l.is_empty())
@@ -48,11 +48,11 @@ impl KernelFiles {
         self.read_first_line(file)?.parse().ok()
     }
 
-    /// The release of the kernel, `uname -r`. A `/proc` of processes alone (subset=pid of proc(5)) does not show it, and the call does.
+    /// The release of the kernel, `uname -r`. A `/proc` with processes only (subset=pid of proc(5)) lacks it, but uname(2) returns it.
     pub fn kernel_release(&self) -> Option<String> {
         self.read_first_line("proc/sys/kernel/osrelease").or_else(|| {
-            let told = nix::sys::utsname::uname().ok().filter(|_| self.root == Path::new("/"))?;
-            Some(told.release().to_str()?.to_owned())
+            let names = nix::sys::utsname::uname().ok().filter(|_| self.root == Path::new("/"))?;
+            Some(names.release().to_str()?.to_owned())
         })
     }
 
@@ -66,7 +66,7 @@ impl KernelFiles {
         names
     }
 
-    /// The first line of each file in a directory, with its name. Subdirectories are passed over.
+    /// The name and the first line of each file in a directory. Subdirectories are skipped.
     pub fn first_lines_in(&self, directory: &str) -> impl Iterator<Item = (String, String)> {
         self.entry_names(directory).into_iter().filter_map(move |name| {
             let line = self.read_first_line(&join_path(directory, &name))?;
@@ -123,7 +123,7 @@ pub fn meminfo_bytes(meminfo: &str, key: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// The choice in force in a file that brackets it: `always [madvise] never`.
+/// The choice in force, which the kernel writes in brackets: `always [madvise] never`.
 pub fn bracketed_choice(choices: &str) -> Option<&str> {
     let (_, rest) = choices.split_once('[')?;
     rest.split_once(']').map(|(word, _)| word)
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_unknown_and_no_error() {
+    fn an_absent_file_is_unknown_and_no_error() {
         let machine = Machine::with_files(&[]);
         assert_eq!(machine.files.read_first_line("proc/stat"), None);
         assert!(machine.files.entry_names("sys").is_empty());
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_line_tells_nothing() {
+    fn an_empty_line_is_unknown() {
         assert_eq!(Machine::with_files(&[("empty", "\n")]).files.read_first_line("empty"), None);
     }
 }

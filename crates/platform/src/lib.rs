@@ -1,7 +1,7 @@
 //! Linux and the processor as safe functions, and the error type of syscost.
 //!
 //! Files here may contain `unsafe`: each allows it at its head, names its invariants once, and cites one at every
-//! block. What this room offers to others is safe.
+//! block. A public function is safe to call unless it is declared `unsafe`.
 //!
 //! [`arch`] has a file for each processor architecture with the same function names in each. Its hot loops are free
 //! functions with primitive arguments, so that they can be compared with each other and with the disassembly.

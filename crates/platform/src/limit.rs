@@ -1,4 +1,4 @@
-//! What limits the number of tasks and the amount of memory, in sentences that say what to do.
+//! The limits on the number of tasks, on memory and on CPU time, in sentences that say what to do.
 
 use super::control_group::{Group, Version, own_groups_and_ancestors};
 use super::kernel_files::{KernelFiles, meminfo_bytes};
@@ -21,10 +21,10 @@ fn limit_files(controller: &str, version: Version) -> [&'static str; 2] {
     }
 }
 
-/// Lines of `memory.stat` that count what the kernel frees before it refuses memory: page cache that no process holds on to,
-/// and objects of the kernel's own caches. Those of version 1 begin with `total_`, as `usage_in_bytes` counts lower groups too.
+/// Lines of `memory.stat` that count memory that the kernel frees before it refuses more: page cache that no process holds on
+/// to, and objects of the kernel's own caches. In version 1 they begin with `total_`, as `usage_in_bytes` counts lower groups too.
 const RECLAIMABLE: [&str; 3] = ["inactive_file", "active_file", "slab_reclaimable"];
-/// Lines that count what of it must be written to a device first, which may take longer than a case.
+/// Lines, in version 1 and 2, that count the part that must be written to a device first, which may take longer than a case.
 const UNWRITTEN: [[&str; 2]; 2] = [["dirty", "writeback"], ["file_dirty", "file_writeback"]];
 
 /// A control group that has a limit.
@@ -40,13 +40,13 @@ impl Limited {
     }
 }
 
-/// A sentence for a task that was refused with `EAGAIN`. Several limits give this answer: all that are in force are
-/// named.
+/// A sentence for a task that was refused with `EAGAIN`. Several limits give this error, so the sentence names all that are in
+/// force.
 pub fn refused_task_message(doing: &str, cause: std::io::Error) -> String {
     format!("{doing}: {cause}; {}", task_limits_message())
 }
 
-/// The limits on tasks that are in force for this thread.
+/// A sentence on the limits on tasks that are in force for this thread.
 pub fn task_limits_message() -> String {
     if let Some(sentence) = deadline_class_message() {
         return sentence;
@@ -68,13 +68,13 @@ pub fn task_limits_message() -> String {
     sentences.join("; ")
 }
 
-/// Whether the kernel lets this user have more tasks than the limit: root, unless of a user namespace.
+/// Whether the kernel exempts this user from the limit on tasks, as it does root outside of user namespaces.
 fn is_exempt_from_task_limit() -> bool {
     let map = KernelFiles::live().read_text("proc/self/uid_map").unwrap_or_default();
     geteuid().is_root() && map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
-/// A thread of the deadline class may start no other (sched(7)), and is refused as if there were too many.
+/// A sentence if this thread is of the deadline class, which may start no other (sched(7)) and is refused as by a limit.
 fn deadline_class_message() -> Option<String> {
     const DEADLINE: &str = "6";
     let stat = KernelFiles::live().read_text("proc/thread-self/stat")?;
@@ -133,18 +133,18 @@ pub fn check_half_of_memory(bytes: u64) -> Result<(), String> {
     check_memory_bounds(&KernelFiles::live(), 2 * bytes, ", half of them for everybody else,")
 }
 
-/// Bytes that can still be had, and a sentence that says what limits them and what to do.
+/// Bytes that can still be allocated, and a sentence that says what limits them and what to do.
 struct Bound {
     left: u64,
     sentence: String,
 }
 
-fn check_memory_bounds(files: &KernelFiles, bytes: u64, of_them: &str) -> Result<(), String> {
+fn check_memory_bounds(files: &KernelFiles, bytes: u64, insertion: &str) -> Result<(), String> {
     let bounds =
         [available_memory_bound(files), cgroup_memory_bound(files, bytes), address_space_bound(files, bytes)];
     match bounds.into_iter().flatten().min_by_key(|bound| bound.left) {
         Some(Bound { left, sentence }) if left < bytes => {
-            Err(format!("{} MiB of memory are needed{of_them} and {sentence}", mib(bytes)))
+            Err(format!("{} MiB of memory are needed{insertion} and {sentence}", mib(bytes)))
         }
         _ => Ok(()),
     }
@@ -159,8 +159,8 @@ fn available_memory_bound(files: &KernelFiles) -> Option<Bound> {
     Some(Bound { left, sentence: format!("{} are available: free some", mib(left)) })
 }
 
-/// What a limit offers, in MiB: what is left of it, or the whole limit if that is smaller than `wanted`. The whole
-/// limit does not change from case to case, so cases skipped for this reason share one line.
+/// A text with what is left of a limit, MiB, or with the whole limit if that is smaller than `wanted`. The whole limit
+/// does not change from case to case, so cases skipped for this reason share one line.
 fn remaining_text(left: u64, most: u64, wanted: u64) -> String {
     if most < wanted {
         format!("{} in all", mib(most))
@@ -176,7 +176,7 @@ fn cgroup_memory_bound(files: &KernelFiles, wanted: u64) -> Option<Bound> {
     Some(Bound { left: limited.remaining(), sentence })
 }
 
-/// What this process may still map. The first number of `statm` is what it has mapped, in pages (proc_pid_statm(5)).
+/// The bytes that this process may still map. The first number of `statm` is the mapped size, pages (proc_pid_statm(5)).
 fn address_space_bound(files: &KernelFiles, wanted: u64) -> Option<Bound> {
     let (limit, _) =
         getrlimit(Resource::RLIMIT_AS).ok().filter(|(limit, _)| *limit != libc::RLIM_INFINITY)?;
@@ -186,12 +186,12 @@ fn address_space_bound(files: &KernelFiles, wanted: u64) -> Option<Bound> {
     Some(Bound { left, sentence })
 }
 
-/// The limit of memory, bytes, of the control group that is nearest to its limit: that of this process or one above it.
+/// The memory limit, bytes, of the group that is nearest to its limit among that of this process and those above it.
 pub fn cgroup_memory_limit() -> Option<u64> {
     tightest_group_limit(&KernelFiles::live(), MEMORY).map(|limited| limited.most)
 }
 
-/// Bytes that the control group of this process that is nearest to its limit has left; `None` without a limit.
+/// The bytes that are left in the group of [`cgroup_memory_limit`]; `None` without a limit.
 pub fn cgroup_memory_left(files: &KernelFiles) -> Option<u64> {
     tightest_group_limit(files, MEMORY).map(|limited| limited.remaining())
 }
@@ -199,7 +199,7 @@ pub fn cgroup_memory_left(files: &KernelFiles) -> Option<u64> {
 /// Seconds of CPU time that each process of ours may use; `None` without a limit.
 pub fn cpu_time_limit_seconds() -> Option<u64> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_CPU).ok()?;
-    // One that was lowered for a warning counts as it was.
+    // A limit that `lower_soft_cpu_limit` has lowered counts with its former value.
     let limit = if soft.checked_add(1) == Some(hard) { hard } else { soft };
     (limit != libc::RLIM_INFINITY).then_some(limit)
 }
@@ -225,12 +225,12 @@ pub fn restore_soft_cpu_limit() {
     }
 }
 
-/// A sentence for a process that ended by this signal, if the limit of CPU time sent it. `used` is its CPU time.
+/// A sentence for a process that this signal ended, if it came from the limit of CPU time. `used` is the process's CPU time.
 pub fn cpu_limit_message(signal: Option<i32>, used: Duration) -> Option<String> {
     let (limit, (_, hard)) = (cpu_time_limit_seconds()?, getrlimit(Resource::RLIMIT_CPU).ok()?);
     let is_over = match signal? {
         libc::SIGXCPU => true,
-        // The kernel looks at each tick, and a child's time is counted in ticks.
+        // A tolerance of 0.1 s: the kernel checks the limit at each tick, and counts a child's time in ticks.
         libc::SIGKILL => hard != libc::RLIM_INFINITY && used.as_secs_f64() > hard as f64 - 0.1,
         _ => false,
     };
@@ -239,7 +239,7 @@ pub fn cpu_limit_message(signal: Option<i32>, used: Duration) -> Option<String> 
     })
 }
 
-/// Of the group of this process and those above it, the one that is nearest to its limit.
+/// The group that is nearest to its limit, among that of this process and those above it.
 fn tightest_group_limit(files: &KernelFiles, controller: &str) -> Option<Limited> {
     let groups = own_groups_and_ancestors(files, controller);
     groups.filter_map(|group| read_group_limit(files, controller, &group)).min_by_key(Limited::remaining)
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn page_cache_is_charged_to_a_group_and_takes_nothing_from_it() {
+    fn reclaimable_page_cache_does_not_reduce_what_a_group_has_left() {
         let usage = "100000000\n";
         let machine = Machine::with_files(&[
             UNIFIED,
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_is_not_available_is_said() {
+    fn too_little_available_memory_is_reported() {
         let machine =
             Machine::with_files(&[("proc/meminfo", "MemTotal: 99999999 kB\nMemAvailable:    2048 kB\n")]);
         assert_eq!(check_memory_bounds(&machine.files, 2 << 20, ""), Ok(()));
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tightest_bound_is_the_one_that_is_said() {
+    fn the_tightest_bound_is_reported() {
         let machine = Machine::with_files(&[
             UNIFIED,
             ("proc/meminfo", "MemAvailable:    200000 kB\n"),

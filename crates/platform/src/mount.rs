@@ -51,7 +51,7 @@ impl<'a> Mount<'a> {
 
     /// Options of the file system. For version 1 control groups its controllers are among them.
     pub fn options(&self) -> impl Iterator<Item = String> + use<'a> {
-        // A comma within an option is escaped, so the list is taken apart first.
+        // A comma within an option is escaped, so the list is split before it is unescaped.
         self.options.split(',').map(unescape)
     }
 }
@@ -62,9 +62,9 @@ pub fn filesystem_type<'a>(mountinfo: &'a str, path: &Path) -> Option<&'a str> {
     find_mount(mountinfo, path).map(|mount| mount.kind)
 }
 
-/// The mount that holds a path, which must be as for [`filesystem_type`].
+/// The mount that holds a path, absolute and free of symbolic links as for [`filesystem_type`].
 pub fn find_mount<'a>(mountinfo: &'a str, path: &Path) -> Option<Mount<'a>> {
-    // The last of equals wins: a later mount on the same point hides the earlier one.
+    // `max_by_key` returns the last of equals: a later mount on the same point hides the earlier one.
     let above = parse_mounts(mountinfo).filter(|mount| path.starts_with(&mount.point));
     above.max_by_key(|mount| Path::new(&mount.point).components().count())
 }
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn without_mounts_nothing_is_known() {
+    fn without_mounts_the_file_system_is_unknown() {
         assert_eq!(filesystem_type("", Path::new("/")), None);
     }
 

@@ -12,11 +12,11 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
 
-/// Runs `make` with this thread in the network namespace of this file, and returns to the thread's own.
+/// Runs `make` with this thread in the network namespace of this file, and returns the thread to its own.
 ///
 /// # Errors
-/// The file cannot be opened, or the thread may not enter (CAP_SYS_ADMIN). If it cannot return, that is the error,
-/// because what the thread does next would happen in the other namespace.
+/// The file cannot be opened, or the thread may not enter (CAP_SYS_ADMIN). Also if the thread cannot return: its next
+/// actions would happen in the other namespace.
 pub fn run_in_namespace<T>(namespace: &Path, make: impl FnOnce() -> Result<T>) -> Result<T> {
     let open =
         |path: &Path| File::open(path).map_err(|e| Error::file(path, "opening a network namespace", e));
@@ -31,8 +31,8 @@ pub fn run_in_namespace<T>(namespace: &Path, make: impl FnOnce() -> Result<T>) -
     made
 }
 
-/// Runs `make` in a new network namespace ([`enter_new_namespace`]), by a thread of its own. Handles that it opens keep referring
-/// to that namespace. The namespace exists as long as the file that is returned.
+/// Runs `make` in a new network namespace ([`enter_new_namespace`]), in a thread of its own. Handles that it opens keep referring
+/// to that namespace, which exists as long as the returned file is open.
 ///
 /// # Errors
 /// No namespace may be made (root may), or an error of `make`.
@@ -53,14 +53,14 @@ pub fn run_in_new_namespace<T: Send>(make: impl FnOnce() -> Result<T> + Send) ->
 /// Runs commands of `ip` (iproute2), one a line, in the network namespace of this thread.
 ///
 /// # Errors
-/// [`Error::Missing`] where there is no such program, or it is refused.
+/// [`Error::Missing`] if there is no such program, or a command fails.
 pub fn run_ip_commands(commands: &str) -> Result<()> {
     let missing =
         |e| Error::Missing(format!("interfaces are made by `ip` (iproute2), which fails here: {e}"));
     let mut command = tool::command("ip");
     command.args(["-batch", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(missing)?;
-    // If it ends before it has read everything, its exit status tells.
+    // If `ip` ends before it has read everything, its exit status says so.
     let _ = child.stdin.take().map(|mut input| input.write_all(commands.as_bytes()));
     let output = child.wait_with_output().map_err(missing)?;
     if output.status.success() {
@@ -90,7 +90,7 @@ pub fn near_end_name(pair: usize) -> String {
 /// this is for a child, or a thread that ends there.
 ///
 /// # Errors
-/// It may not be made (root may).
+/// The process may not make a namespace (root may).
 pub fn enter_new_namespace() -> Result<()> {
     let refused = |call: &str| {
         let call = call.to_owned();
@@ -127,7 +127,7 @@ mod tests {
                 let names = std::fs::read_dir("/sys/class/net").expect("a list").flatten();
                 let names: Vec<_> =
                     names.map(|entry| entry.file_name()).filter(|name| name != "bonding_masters").collect();
-                // A kernel may give each namespace ends of its tunnels.
+                // A kernel may create interfaces of tunnels in each namespace.
                 assert!(names.iter().any(|name| name == "lo"), "{names:?}");
                 assert!(!names.iter().any(|name| name == "eth0"), "{names:?}");
             }
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn many_interfaces_are_elsewhere_and_their_files_lead_there() {
+    fn interfaces_of_a_new_namespace_are_not_here_but_their_open_files_work() {
         let read = || {
             make_veth_pairs(3)?;
             let path = format!("/sys/class/net/{}/statistics/tx_bytes", near_end_name(2));
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_comes_back_to_where_it_was() {
+    fn a_thread_returns_to_its_own_namespace() {
         let own = || std::fs::read_link("/proc/thread-self/ns/net").expect("a namespace");
         let before = own();
         match run_in_namespace(Path::new("/proc/thread-self/ns/net"), || Ok(own())) {

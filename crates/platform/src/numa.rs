@@ -21,9 +21,9 @@ const MOVE_OWN: c_int = 1 << 1;
 /// Nodes that a mask of one word can represent.
 const MOST: usize = c_ulong::BITS as usize;
 
-/// Nodes that have cases of their own. On a larger machine the others are left out.
+/// Number of nodes that have cases of their own. On a larger machine the others are left out.
 pub const MEASURED: usize = 8;
-/// Why there is no other node.
+/// The message for a machine without another node.
 pub const ONE_NODE: &str = "all memory is as near to this CPU as any other: the kernel has one memory node only, or does not tell of \
                             more (/sys/devices/system/node/has_memory)";
 
@@ -43,19 +43,19 @@ fn memory_nodes_in(root: &Path) -> Vec<usize> {
     nodes.into_iter().filter(|node| *node < MOST).collect()
 }
 
-/// The nodes with memory, of which there are several.
+/// The nodes with memory, at least two.
 ///
 /// # Errors
-/// [`Error::Missing`] if there is one.
+/// [`Error::Missing`] if there are fewer.
 pub fn several_memory_nodes() -> Result<Vec<usize>> {
     let nodes = memory_nodes_in(Path::new("/"));
     if nodes.len() > 1 { Ok(nodes) } else { Err(Error::Missing(ONE_NODE.into())) }
 }
 
-/// As [`call_bound_to_node`], where the node has memory and is not the only one.
+/// As [`call_bound_to_node`], for one of several nodes with memory.
 ///
 /// # Errors
-/// [`Error::Missing`] otherwise.
+/// [`Error::Missing`] if there is only one, or `node` is none of them.
 pub fn call_on_one_of_several<T>(node: usize, f: impl FnOnce() -> T) -> Result<T> {
     if !several_memory_nodes()?.contains(&node) {
         return Err(Error::Missing("this machine has no memory on a node of this number".into()));
@@ -63,10 +63,10 @@ pub fn call_on_one_of_several<T>(node: usize, f: impl FnOnce() -> T) -> Result<T
     call_bound_to_node(node, f)
 }
 
-/// Verifies the node of pages that are spread over the memory.
+/// Verifies that a sample of pages, spread over the bytes, is on this node.
 ///
 /// # Errors
-/// [`Error::Missing`] if one is on another node.
+/// [`Error::Missing`] if a page is on another node.
 pub fn verify_node(bytes: &[u8], node: usize) -> Result<()> {
     const PROBES: usize = 64;
     for at in bytes.iter().step_by(bytes.len().div_ceil(PROBES).max(1)) {
@@ -92,8 +92,8 @@ pub fn move_region(region: &Region, node: usize) -> Result<()> {
 /// Verifies that all pages of a region are on this node.
 ///
 /// # Errors
-/// [`Error::Contradicted`] if one is elsewhere, where the kernel's balancing may have put it; [`Error::Disturbed`] if the kernel had
-/// no time to move it.
+/// [`Error::Contradicted`] if a page is on another node, as after the kernel's balancing; [`Error::Disturbed`] if the kernel did
+/// not move it.
 pub fn verify_region(region: &Region, node: usize) -> Result<()> {
     match ask_pages(region, None)?.iter().find(|status| **status != node as c_int) {
         None => Ok(()),
@@ -104,7 +104,8 @@ pub fn verify_region(region: &Region, node: usize) -> Result<()> {
     }
 }
 
-/// Moves the pages of a region to these nodes, or asks where they are: for each a node, or a negative error number.
+/// Moves the pages of a region to these nodes, or with `None` asks where they are. Returns the node of each page, or a negative
+/// error number.
 fn ask_pages(region: &Region, nodes: Option<&[c_int]>) -> Result<Vec<c_int>> {
     let pages: Vec<usize> =
         (0..region.page_count()).map(|page| region.start_address() + page * PAGE).collect();
@@ -132,7 +133,7 @@ pub fn call_bound_to_node<T>(node: usize, f: impl FnOnce() -> T) -> Result<T> {
 }
 
 fn set_memory_policy(mode: c_int, mask: c_ulong) -> Result<()> {
-    // The kernel reads one bit fewer than the number says, and refuses a mask of no bit.
+    // The kernel reads one bit fewer than the last argument says, and refuses a mask without bits.
     // SAFETY: OWN-POLICY.
     let answer = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, &raw const mask, MOST + 1) };
     match Errno::result(answer) {
@@ -144,7 +145,7 @@ fn set_memory_policy(mode: c_int, mask: c_ulong) -> Result<()> {
 /// The node of the page that holds this byte.
 ///
 /// # Errors
-/// The kernel refuses the question, or does not know.
+/// The kernel refuses the call, or returns no node.
 pub fn node_of_byte(byte: &u8) -> Result<usize> {
     let mut node: c_int = -1;
     let none: *mut c_ulong = std::ptr::null_mut();
@@ -169,7 +170,7 @@ mod tests {
     use crate::testing::print_skipped;
 
     #[test]
-    fn memory_is_bound_to_a_node_and_no_longer() {
+    fn memory_is_bound_to_a_node_during_the_call() {
         let root = Path::new("/");
         let Some(&node) = memory_nodes_in(root).last() else {
             return print_skipped("this kernel names no memory node");

@@ -1,5 +1,5 @@
 //! Silencing the standard streams during a measurement: a write to a terminal in the middle of
-//! a case wakes another process on some CPU, and Criterion writes at any time. And whether there is an output at all.
+//! a case wakes another process on some CPU, and Criterion writes at any time. Also checks whether there is an output at all.
 //!
 //! # Invariants
 //!
@@ -20,11 +20,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Looks before the standard library puts `/dev/null` in the place of a standard stream that is closed.
+/// Runs [`record_closed_output`] before the standard library replaces a closed standard stream by `/dev/null`.
 // SAFETY: BEFORE-MAIN.
 #[used]
 #[unsafe(link_section = ".init_array")]
-static LOOK: extern "C" fn() = record_closed_output;
+static RECORD_BEFORE_MAIN: extern "C" fn() = record_closed_output;
 
 extern "C" fn record_closed_output() {
     // SAFETY: BEFORE-MAIN.
@@ -32,34 +32,34 @@ extern "C" fn record_closed_output() {
     CLOSED.store(closed, Ordering::Relaxed);
 }
 
-/// Whether this process was started without a standard output, so that what is printed goes nowhere.
+/// Whether this process was started without a standard output, so that printed text is lost.
 pub fn is_stdout_closed() -> bool {
     CLOSED.load(Ordering::Relaxed)
 }
 
-/// Checks that the standard output takes what is to be printed, and prints nothing. A reader that leaves is no fault.
+/// Checks that the standard output accepts writes, and prints nothing. A pipe whose reader has left is no error.
 ///
 /// # Errors
-/// It is closed, open for reading only, a device that takes nothing, or a file on a full disk.
+/// The output is closed, open for reading only, a device that accepts nothing, or a file on a full disk.
 pub fn check_stdout() -> Result<()> {
     let refused = |errno: Errno| Err(Error::file(NAME, "writing", errno.into()));
     if is_stdout_closed() {
         return refused(Errno::EBADF);
     }
     let out = std::io::stdout();
-    let is_asked = fstat(&out).map(|about| SFlag::from_bits_truncate(about.st_mode) & SFlag::S_IFMT);
-    match is_asked {
+    let file_type = fstat(&out).map(|about| SFlag::from_bits_truncate(about.st_mode) & SFlag::S_IFMT);
+    match file_type {
         Ok(SFlag::S_IFCHR) => write(&out, &[]).map_or_else(refused, |_| Ok(())),
         Ok(SFlag::S_IFREG) if fstatvfs(&out).is_ok_and(|disk| disk.blocks_available() == 0) => {
             refused(Errno::ENOSPC)
         }
         Ok(SFlag::S_IFREG) => write(&out, &[]).map_or_else(refused, |_| Ok(())),
-        // Of a pipe or a socket the reader decides.
+        // The reader of a pipe or a socket decides.
         _ => Ok(()),
     }
 }
 
-/// The standard output in a sentence.
+/// The name of the standard output in sentences.
 pub const NAME: &str = "the standard output";
 
 /// Moves the standard input and output to files of our own, and redirects the streams to `/dev/null`. Processes that
@@ -80,13 +80,13 @@ pub fn take_standard_streams() -> Result<[File; 2]> {
     Ok(streams)
 }
 
-/// Redirects the standard output and error while it lives. Dropping it restores them.
+/// Redirects the standard output and error while this value lives. Dropping it restores them.
 pub struct Silence {
     output: OwnedFd,
     error: OwnedFd,
     /// Output and error that were kept, to be written afterwards.
     kept: Option<[File; 2]>,
-    /// Lines of the error that begin so are not written.
+    /// Lines of the standard error that begin with this text are not written.
     dropped: Option<&'static str>,
 }
 
@@ -100,8 +100,8 @@ impl Silence {
         Self::redirect_to([&null, &null])
     }
 
-    /// Silences both streams. What is written to them is kept in memory and written when they are restored,
-    /// because Criterion panics if it cannot print: its reader has left, or the disk is full. Lines of the standard error that
+    /// Silences both streams. Text that is written to them is kept in memory and written when they are restored, because
+    /// Criterion panics if it cannot print: if its reader has left, or the disk is full. Lines of the standard error that
     /// begin with `dropped` are not written.
     ///
     /// # Errors

@@ -64,11 +64,11 @@ pub struct Task {
     pub role: Role,
 }
 
-/// Word of the shared page: how far the start of the partner is.
+/// Word of the shared page: the state of the partner's start, 0 before it is [`READY`] or [`REFUSED`].
 const STATE: usize = 0;
-/// Word of the shared page: not zero when a thread is to end.
+/// Word of the shared page: not zero if the thread must end.
 const STOP: usize = 1;
-/// Word of the shared page: the error number of a thread's call that was refused.
+/// Word of the shared page: the error number of a thread's refused call, or 0.
 const ANSWER: usize = 2;
 const READY: u32 = 1;
 /// The kernel refused the CPU or the class; the error number is added.
@@ -112,7 +112,7 @@ impl Partner {
         Ok(partner)
     }
 
-    /// Waits until it is on its CPU and in its class.
+    /// Waits until the partner is on its CPU and in its class.
     fn wait_until_ready(&mut self) -> Result<()> {
         let begun = Instant::now();
         while self.state[STATE].value.load(SeqCst) == 0 {
@@ -138,12 +138,12 @@ impl Partner {
         }
     }
 
-    /// What is needed to watch it.
+    /// What is needed to watch the partner.
     pub fn task(&self) -> Task {
         self.task
     }
 
-    /// How it ended, if it has ended by itself.
+    /// How the partner ended, if it has ended by itself.
     pub fn fate(&mut self) -> Option<Fate> {
         match self.kind {
             Kind::Thread => {
@@ -195,7 +195,7 @@ impl Partner {
             std::thread::sleep(Duration::from_micros(200));
         }
         if thread.is_finished() {
-            // `fate` tells of a panic.
+            // `fate` reports a panic.
             let _ = thread.join();
         }
     }
@@ -226,10 +226,10 @@ fn start_process(state: &Arc<Words>, place: (usize, Class), step: impl FnMut() -
     Ok((child, child))
 }
 
-/// The life of a partner: it takes steps until it is asked to stop, or one answers a negative error number. Returns that number
-/// without its sign, and 0 if there was none. It is one function for processes and threads, so that a step has one caller and is
-/// inlined. A function that is called before a switch of tasks and returns after it costs more: the kernel overwrites the
-/// processor's stack of return addresses when it switches, and each such return is mispredicted, 0.39 µs in a guest on Zen 4.
+/// Runs the steps of a partner until it is asked to stop, or a step returns a negative error number. Returns that number without
+/// its sign, or 0 if there was none. Processes and threads share this function, so that a step has one caller and is inlined. A
+/// function that is called before a task switch and returns after it costs more: the kernel overwrites the processor's return
+/// stack at the switch, and each such return is mispredicted, 0.39 µs in a guest on Zen 4.
 fn take_steps(state: &Words, (cpu, class): (usize, Class), mut step: impl FnMut() -> i64) -> i32 {
     if let Err(errno) = set_cpu_and_class(cpu, class) {
         state[STATE].value.store(REFUSED + errno as u32, SeqCst);
@@ -245,7 +245,7 @@ fn take_steps(state: &Words, (cpu, class): (usize, Class), mut step: impl FnMut(
     0
 }
 
-/// Only EAGAIN is the answer of a limit.
+/// The error for a partner that could not be started. It names the limits after EAGAIN only, which a limit causes.
 fn start_error(call: &str, cause: std::io::Error) -> Error {
     let call = match cause.kind() {
         std::io::ErrorKind::WouldBlock => format!("{call} ({})", limit::task_limits_message()),
@@ -254,7 +254,7 @@ fn start_error(call: &str, cause: std::io::Error) -> Error {
     Error::Kernel { call, cause }
 }
 
-/// The process and the thread of a partner, and what joins a thread.
+/// The numbers of a partner's process and thread, and the handle that joins a thread.
 type Started = ((Pid, Pid), Option<JoinHandle<()>>);
 
 fn start_thread(
@@ -265,12 +265,13 @@ fn start_thread(
     let (sender, receiver) = std::sync::mpsc::channel();
     let state = Arc::clone(state);
     let builder = std::thread::Builder::new().stack_size(256 << 10);
-    let life = move || {
+    let thread_body = move || {
         let _ = sender.send(gettid());
         let refused = take_steps(&state, place, step);
         state[ANSWER].value.store(refused as u32, SeqCst);
     };
-    let thread = builder.spawn(life).map_err(|cause| start_error("clone of a partner thread", cause))?;
+    let thread =
+        builder.spawn(thread_body).map_err(|cause| start_error("clone of a partner thread", cause))?;
     let tid = receiver.recv().map_err(|_| Error::Disproved("the partner thread ended at once".into()))?;
     Ok(((getpid(), tid), Some(thread)))
 }
@@ -314,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partner_that_is_shot_is_said_to_be() {
+    fn a_killed_partner_is_reported_with_its_signal() {
         let dies = |signal: Signal| {
             fate_of(move || {
                 let _ = nix::sys::signal::raise(signal);
@@ -337,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partner_is_gone_with_its_value() {
+    fn dropping_a_partner_kills_and_reaps_it() {
         let partner = start_spinner(here().0, Class::Idle).expect("started");
         let pid = partner.task().process;
         assert!(kill(pid, None).is_ok());
@@ -366,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_does_not_exist_is_refused() {
+    fn a_cpu_that_does_not_exist_is_refused() {
         let refused = Partner::start(Kind::Process, (1023, Class::Ordinary), || 0, || ()).err();
         assert!(refused.expect("no such CPU").to_string().contains("CPU 1023"));
     }

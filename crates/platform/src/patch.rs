@@ -1,14 +1,14 @@
 //! A place in running code that is patched: it returns at once, or jumps to a routine.
 //!
-//! One byte decides, `ret` or `nop`, at the beginning of a page of our own. A byte is stored whole, both are
-//! instructions of one byte, and what follows is never changed: a thread that is just there executes one or the other.
-//! `membarrier(SYNC_CORE)` then makes every thread of this process see the new one (membarrier(2); Intel SDM vol. 3A,
+//! The first byte of a page of our own decides: `ret` or `nop`. Both are instructions of one byte, a byte is stored
+//! whole, and the bytes behind it never change: a thread that executes it meanwhile executes one or the other.
+//! `membarrier(SYNC_CORE)` then makes every thread of this process see the new byte (membarrier(2); Intel SDM vol. 3A,
 //! 9.1.3).
 //!
 //! # Invariants
 //!
-//! * **PAGE**: `code` is a page of this value's own, written before anybody can execute it; afterwards only its first
-//!   byte changes, and that atomically.
+//! * **PAGE**: `code` is a page of this value's own, written before any thread can execute it; afterwards only its first
+//!   byte changes, atomically.
 //! * **OURS**: the code is called as `extern "C" fn(*const F, u64)` with the routine of this value, which lives as long
 //!   as the page does; it is `Sync`, so that any thread may call it.
 #![allow(unsafe_code)]
@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
 const LENGTH: NonZeroUsize = NonZeroUsize::new(4096).expect("not zero");
 const RETURN: u8 = 0xc3;
 const GO_ON: u8 = 0x90;
-/// `jmp [rip + 9]`, after the patched byte: to the address that stands at [`TARGET`].
+/// `jmp [rip + 9]`, after the patched byte: a jump to the address that is stored at [`TARGET`].
 const JUMP: [u8; 6] = [0xff, 0x25, 9, 0, 0, 0];
 const TARGET: usize = 16;
 
@@ -39,11 +39,11 @@ unsafe impl<F: Send> Send for Patch<F> {}
 unsafe impl<F: Sync> Sync for Patch<F> {}
 
 impl<F: Fn(u64) + Sync> Patch<F> {
-    /// A place that returns at once.
+    /// Makes a place that returns at once.
     ///
     /// # Errors
-    /// [`Error::Missing`] on a processor other than x86-64; [`Error::Kernel`] where memory that is written and executed
-    /// is forbidden, or membarrier(2).
+    /// [`Error::Missing`] on a processor other than x86-64; [`Error::Kernel`] if memory that is both writable and
+    /// executable is forbidden, or membarrier(2) is.
     pub fn new(routine: F) -> Result<Self> {
         if !cfg!(target_arch = "x86_64") {
             return Err(Error::Missing("code is patched on x86-64 only".into()));
@@ -62,10 +62,10 @@ impl<F: Fn(u64) + Sync> Patch<F> {
         Ok(Self { code, routine: Box::new(routine) })
     }
 
-    /// Passes the place.
+    /// Executes the patched place, which passes `value` to the routine if it jumps.
     #[inline(always)]
     pub fn execute(&self, value: u64) {
-        // SAFETY: OURS. The page holds code of this signature, which returns or jumps to `jumped_to::<F>`.
+        // SAFETY: OURS. The page holds code of this signature, which returns or jumps to `call_routine::<F>`.
         unsafe {
             let code: extern "C" fn(*const F, u64) = std::mem::transmute(self.code.as_ptr());
             code(&raw const *self.routine, value);
@@ -78,7 +78,7 @@ impl<F: Fn(u64) + Sync> Patch<F> {
     /// # Errors
     /// [`Error::Kernel`] where membarrier(2) is refused.
     pub fn set_jumping(&self, jumps: bool) -> Result<()> {
-        // SAFETY: PAGE: this byte is only ever accessed so, and executed.
+        // SAFETY: PAGE: this byte is accessed only atomically, and executed.
         let byte = unsafe { AtomicU8::from_ptr(self.code.as_ptr().cast()) };
         byte.store(if jumps { GO_ON } else { RETURN }, SeqCst);
         membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE)
@@ -97,7 +97,7 @@ impl<F> Drop for Patch<F> {
     }
 }
 
-/// Where the page jumps to. A routine that panics ends the process.
+/// The target of the page's jump: calls the routine. A routine that panics ends the process.
 extern "C" fn call_routine<F: Fn(u64)>(routine: *const F, value: u64) {
     // SAFETY: OURS.
     unsafe { (*routine)(value) };

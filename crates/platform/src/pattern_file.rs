@@ -1,5 +1,5 @@
-//! Files with a known pattern: every sector begins with its own number, so that a block that was read can be recognised
-//! as the one that was asked for.
+//! Files with a known pattern: every sector begins with its own number, so that a reader can recognise the block that it
+//! asked for.
 //!
 //! # Invariants
 //!
@@ -50,7 +50,7 @@ impl Way {
 /// Memory for blocks that begins at a page and is resident.
 ///
 /// # Errors
-/// There is no memory.
+/// The kernel refuses the memory.
 pub fn map_buffer(bytes: usize) -> Result<MmapMut> {
     let refused = |cause| Error::Kernel { call: format!("mmap of {bytes} bytes"), cause };
     let mut memory = MmapMut::map_anon(bytes).map_err(refused)?;
@@ -58,14 +58,14 @@ pub fn map_buffer(bytes: usize) -> Result<MmapMut> {
     Ok(memory)
 }
 
-/// Writes the pattern of this place of a file, a byte offset, into a block.
+/// Writes the pattern of the file at this byte offset into a block.
 pub fn number_sectors(block: &mut [u8], offset: u64) {
     for (sector, number) in block.chunks_mut(SECTOR).zip(offset / SECTOR as u64..) {
         sector[..8].copy_from_slice(&number.to_le_bytes());
     }
 }
 
-/// Whether a block begins with the pattern of this place of a file, a byte offset.
+/// Whether a block begins with the pattern of the file at this byte offset.
 #[inline(always)]
 pub fn is_pattern_at(block: &[u8], offset: u64) -> bool {
     block.first_chunk().is_some_and(|number| u64::from_le_bytes(*number) == offset / SECTOR as u64)
@@ -80,25 +80,25 @@ pub struct PatternFile {
 }
 
 impl PatternFile {
-    /// Makes a file of this length, has the device write it, and evicts it from the page cache.
+    /// Makes a file of this length, syncs it to the device, and evicts it from the page cache.
     ///
     /// # Errors
-    /// [`Error::File`] if it cannot be made; [`Error::Missing`] if it cannot be opened in this way.
+    /// [`Error::File`] if the file cannot be made; [`Error::Missing`] if it cannot be opened in this way.
     pub fn create_filled(directory: &Path, bytes: u64, way: Way) -> Result<Self> {
         let path = directory.join(format!("stamped-{bytes}"));
         let made = write_pattern(&path, bytes).and_then(|()| Self::open(path.clone(), bytes, way));
-        // The name goes whether the file is open or not. A file server that cannot unlink an open file renames it.
+        // The name is removed even if opening failed. A file server that cannot unlink an open file renames it.
         let gone = std::fs::remove_file(&path);
         let made = made?;
         gone.map_err(|e| Error::file(&path, "unlinking", e))?;
         Ok(made)
     }
 
-    /// Makes an empty file that [`append_piece`](Self::append_piece)s, and is read through the page cache. Its name is gone before the
-    /// first byte is written, so that a killed process leaves nothing.
+    /// Makes an empty file for [`append_piece`](Self::append_piece), which is read through the page cache. Its name is removed before
+    /// the first byte is written, so that a killed process leaves nothing.
     ///
     /// # Errors
-    /// [`Error::File`] if it cannot be made; [`Error::Missing`] where the page cache cannot be passed by.
+    /// [`Error::File`] if the file cannot be made; [`Error::Missing`] if the page cache cannot be bypassed.
     pub fn create_empty(directory: &Path) -> Result<Self> {
         let path = directory.join("stamped-growing");
         let mut options = OpenOptions::new();
@@ -111,8 +111,8 @@ impl PatternFile {
         Ok(Self { file, path, bytes: 0 })
     }
 
-    /// Writes a piece more at its end, past the page cache: none of its pages is in the cache afterwards. The length of
-    /// the piece is a multiple of what the device moves at once.
+    /// Appends a piece, past the page cache: none of its pages is in the cache afterwards. The length of the piece must
+    /// be a multiple of what the device moves at once.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -148,22 +148,22 @@ impl PatternFile {
         &self.file
     }
 
-    /// The length.
+    /// The length of the file, bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The error of a call on this file.
+    /// The error for a failed call on this file.
     pub fn call_error(&self, doing: &'static str, cause: io::Error) -> Error {
         Error::file(&self.path, doing, cause)
     }
 
-    /// The error of a proof about this file.
+    /// The error for a failed proof on this file.
     pub fn proof_error(&self, doing: &'static str, what: String) -> Error {
         Error::Disproved(self.call_error(doing, io::Error::other(what)).to_string())
     }
 
-    /// Verifies a read: `got` is the answer of the call, `block` all that was asked for, `offset` its place.
+    /// Verifies a read: `got` is the result of the call, `block` the whole buffer, `offset` its byte offset in the file.
     ///
     /// # Errors
     /// The read was refused, was short, or delivered another block.
@@ -217,7 +217,7 @@ impl PatternFile {
         }
     }
 
-    /// Evicts it from the page cache, as far as the kernel does so.
+    /// Evicts the file from the page cache, as far as the kernel does so.
     ///
     /// # Errors
     /// `posix_fadvise` is refused.
@@ -225,7 +225,7 @@ impl PatternFile {
         self.advise(0..0, PosixFadviseAdvice::POSIX_FADV_DONTNEED)
     }
 
-    /// Tells the kernel how a range, byte offsets, is used; one that ends at 0 is the whole file.
+    /// Tells the kernel how a range of byte offsets is used; `0..0` is the whole file.
     ///
     /// # Errors
     /// `posix_fadvise` is refused.
@@ -235,8 +235,8 @@ impl PatternFile {
         advised.map_err(|errno| self.call_error("advising", errno.into()))
     }
 
-    /// Rejects blocks that are shorter than the device supports, if the kernel tells (since Linux 6.1). If it does not,
-    /// the first read fails.
+    /// Rejects blocks that are shorter than the device supports, if the kernel states this length (since Linux 6.1).
+    /// Otherwise the first read fails.
     ///
     /// # Errors
     /// [`Error::Missing`] with the least length.
@@ -252,8 +252,8 @@ impl PatternFile {
         }
     }
 
-    /// The alignment of reads past the page cache, bytes; 0 if the file supports none, `None` if the kernel does not
-    /// tell.
+    /// The alignment of reads past the page cache, bytes; 0 if the file supports no such reads, `None` if the kernel does
+    /// not state it.
     fn direct_alignment(&self) -> Option<u32> {
         // SAFETY: `statx` is plain numbers, for which zero is a value.
         let mut status: libc::statx = unsafe { std::mem::zeroed() };
@@ -295,7 +295,7 @@ impl PatternFile {
 
 fn write_pattern(path: &Path, bytes: u64) -> Result<()> {
     check_file_limit(path, bytes)?;
-    // A case before this one may not have come to its end; no other process uses the directory.
+    // An earlier case may have stopped early and left its file; no other process uses the directory.
     match std::fs::remove_file(path) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => {
             return Err(Error::file(path, "removing what an earlier case left", e));
@@ -312,11 +312,11 @@ fn write_pattern(path: &Path, bytes: u64) -> Result<()> {
         file.write_all_at(&piece[..length], at).map_err(|e| Error::file(path, "writing", e))?;
         at += length as u64;
     }
-    // Only data that is on the device can be read from there, and only then can it be evicted.
+    // Only data that is on the device can be evicted from the page cache and read from the device.
     file.sync_all().map_err(|e| Error::file(path, "writing to the device", e))
 }
 
-/// Compares with the limit in advance: a process that exceeds it is killed without an explanation.
+/// Checks the file's length against RLIMIT_FSIZE in advance: a process that exceeds it is killed without an explanation.
 fn check_file_limit(path: &Path, bytes: u64) -> Result<()> {
     match getrlimit(Resource::RLIMIT_FSIZE) {
         Ok((limit, _)) if limit < bytes => {

@@ -40,7 +40,7 @@ pub struct Event {
     pub name: &'static str,
     kind: u32,
     config: u64,
-    /// Whether the processor's PMU counts it, which a guest may lack, and not the kernel.
+    /// Whether the processor's PMU counts the event, which a guest may lack; otherwise the kernel counts it.
     pub hardware: bool,
 }
 
@@ -48,17 +48,17 @@ impl Event {
     /// The event of this name.
     ///
     /// # Errors
-    /// There is none; the sentence lists those that there are.
+    /// No event has this name; the sentence lists the known ones.
     pub fn from_name(name: &str) -> std::result::Result<Self, String> {
         let names = || EVENTS.iter().map(|event| event.name).collect::<Vec<_>>().join(", ");
         let found = EVENTS.iter().find(|event| event.name == name).copied();
         found.ok_or_else(|| format!("there is no event {name}; there are {}", names()))
     }
 
-    /// Why it cannot be counted here, by the kernel's refusal.
+    /// A sentence: why the event cannot be counted here, by the error that counting it caused.
     pub fn refusal_message(&self, error: &Error) -> String {
         let name = self.name;
-        // It opens, and does not count, or not all the time.
+        // The event can be opened, but does not count, or not all the time.
         if let Error::Missing(sentence) | Error::Disturbed(sentence) = error {
             return sentence.clone();
         }
@@ -79,11 +79,11 @@ impl Event {
     }
 }
 
-/// What may forbid an event, as far as it can be seen.
+/// A sentence: what may forbid an event, as far as this process can see.
 fn permission_message() -> String {
     const PARANOID: &str = "proc/sys/kernel/perf_event_paranoid";
     match KernelFiles::live().read_number::<i64>(PARANOID) {
-        // Up to 2 a user may count what happens in his own processes.
+        // Up to level 2 a user may count the events of his own processes.
         Some(level) if level > 2 => format!("/{PARANOID} is {level}: 2 allows it"),
         Some(level) => {
             format!("/{PARANOID} is {level}, which allows it: a sandbox's filter of system calls denies it")
@@ -94,7 +94,7 @@ fn permission_message() -> String {
     }
 }
 
-/// `struct perf_event_attr` at its size of Linux 4.8. An older kernel takes it where what it does not know is zero.
+/// `struct perf_event_attr` at its size of Linux 4.8. An older kernel accepts it if the fields that it does not know are zero.
 #[repr(C)]
 #[derive(Default)]
 pub(crate) struct Attributes {
@@ -129,23 +129,23 @@ const USER_SPACE_ONLY: u64 = WITHOUT_KERNEL | WITHOUT_HYPERVISOR;
 /// `inherit`: children that the task makes from now on are counted, too.
 pub(crate) const WITH_CHILDREN: u64 = 1 << 1;
 
-/// `PERF_FORMAT_TOTAL_TIME_ENABLED` and `PERF_FORMAT_TOTAL_TIME_RUNNING`: behind the count stand how long it was wanted and
-/// how long it was counted.
+/// `PERF_FORMAT_TOTAL_TIME_ENABLED` and `PERF_FORMAT_TOTAL_TIME_RUNNING`: two times follow the count, ns, during which the event
+/// was enabled and was counted.
 const WITH_TIMES: u64 = 1 << 0 | 1 << 1;
 
-/// Least share of the time that it is wanted in which a counter must count. The two times are of one clock, and equal
-/// unless another event had the PMU.
+/// Least share of its enabled time in which a counter must count. The two times are of one clock, and equal unless
+/// another event had the PMU.
 const COUNTED_SHARE: f64 = 0.999;
 
 /// `PERF_FLAG_FD_CLOEXEC` of `linux/perf_event.h`.
 const CLOSE_ON_EXEC: libc::c_ulong = 8;
 
-/// In place of a thread: all tasks, on one CPU.
+/// In place of a thread number: all tasks on one CPU.
 const ALL_TASKS: i32 = -1;
-/// In place of a CPU: all on which the thread runs.
+/// In place of a CPU number: every CPU on which the thread runs.
 pub(crate) const ANY_CPU: i32 = -1;
 
-/// Opens an event of a thread (0: the calling one) on a CPU. No group, close-on-exec.
+/// Opens an event of a thread (0: the calling one) on a CPU, outside of any group and close-on-exec.
 ///
 /// # Errors
 /// The kernel refuses it.
@@ -172,8 +172,8 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// Opens a counter of the calling thread, with events in the kernel if that is allowed. Switches and migrations
-    /// happen only there, so that they are not offered without. It has counted known work before it is trusted.
+    /// Opens a counter of the calling thread, which includes events in the kernel if that is allowed. Switches and
+    /// migrations happen only in the kernel, so they need it. A counter of this event must first count known work.
     ///
     /// # Errors
     /// The kernel refuses `perf_event_open`, or [`Error::Missing`]: the counter does not count.
@@ -182,8 +182,8 @@ impl Counter {
         Self::open_with_fallback(event, 0, 0)
     }
 
-    /// As [`Counter::open`], of another thread, or of the calling one where the number is 0, and of the children that it
-    /// makes from now on.
+    /// As [`Counter::open`], for the thread of this number (0: the calling one), and for the children that it makes from
+    /// now on.
     ///
     /// # Errors
     /// As of [`Counter::open`].
@@ -192,7 +192,7 @@ impl Counter {
         Self::open_with_fallback(event, thread, WITH_CHILDREN)
     }
 
-    /// As [`Counter::open`], of all that runs on a CPU.
+    /// As [`Counter::open`], for all tasks that run on a CPU.
     ///
     /// # Errors
     /// As of [`Counter::open`]; [`Error::Missing`] where only the events of own tasks may be counted.
@@ -236,8 +236,8 @@ impl Counter {
         let mut answer = [[0; 8]; 3];
         let read = (&self.file).read_exact(answer.as_flattened_mut());
         read.map_err(|e| Error::Kernel { call: format!("read of the counter of {}", self.name), cause: e })?;
-        let [count, wanted, counted] = answer.map(u64::from_ne_bytes);
-        self.check_counted_share(wanted, counted)?;
+        let [count, enabled, counted] = answer.map(u64::from_ne_bytes);
+        self.check_counted_share(enabled, counted)?;
         Ok(count)
     }
 
@@ -255,16 +255,16 @@ impl Counter {
         })
     }
 
-    /// Checks that the event was counted whenever it was wanted.
-    fn check_counted_share(&self, wanted: u64, counted: u64) -> Result<()> {
-        if counted as f64 >= COUNTED_SHARE * wanted as f64 {
+    /// Checks that the event was counted for all the time, ns, for which it was enabled.
+    fn check_counted_share(&self, enabled: u64, counted: u64) -> Result<()> {
+        if counted as f64 >= COUNTED_SHARE * enabled as f64 {
             return Ok(());
         }
         Err(Error::Disturbed(format!(
             "{} was counted in {:.1} % of the time only, since other events share the PMU: stop what else counts \
              (`perf`, a watchdog: kernel.nmi_watchdog=0), or measure time",
             self.name,
-            100.0 * counted as f64 / wanted as f64
+            100.0 * counted as f64 / enabled as f64
         )))
     }
 }
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_shares_the_pmu_is_no_counter() {
+    fn a_count_from_a_shared_pmu_is_refused() {
         let Ok(counter) = Counter::open_with_fallback(EVENTS[6], 0, 0) else {
             print_skipped("this kernel or sandbox refuses perf_event_open");
             return;

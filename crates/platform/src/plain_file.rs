@@ -1,5 +1,5 @@
-//! Files that a person names, or that lie where others can put some: only plain ones are opened, because a named pipe
-//! makes its opener wait for ever, a device may have an end nowhere, and a file may be larger than the memory.
+//! Opening files that a user names, or that lie where other users can put some. Only plain files are opened, because a
+//! named pipe makes its opener wait for ever, and a device may have no end. Reads have a limit: a file may exceed the memory.
 
 use crate::error::{Error, Result};
 use std::fs::{File, FileType, Metadata, OpenOptions};
@@ -18,14 +18,14 @@ const FLAGS: i32 = libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC;
 /// It cannot be opened, or is no plain file.
 pub fn open(path: &Path) -> Result<File> {
     let opening = |cause| Error::file(path, "opening", cause);
-    // Before it is opened: to open a device or a pipe is seen at its other end.
+    // Checked before opening, too: opening a device or a pipe has an effect at its other end.
     check_is_plain(path, std::fs::metadata(path).map_err(opening)?.file_type())?;
     let file = OpenOptions::new().read(true).custom_flags(FLAGS).open(path).map_err(opening)?;
     check_is_plain(path, file.metadata().map_err(opening)?.file_type())?;
     Ok(file)
 }
 
-/// Opens a plain file, or a new one, to write at its end.
+/// Opens a plain file, or makes a new one, to write at its end.
 ///
 /// # Errors
 /// It cannot be opened, or is no plain file.
@@ -38,7 +38,7 @@ pub fn open_to_append(path: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// Checks that [`open_to_append`] will open this file, and leaves none where there was none.
+/// Checks that [`open_to_append`] will open this file. A file that the check makes is removed.
 ///
 /// # Errors
 /// As those of [`open_to_append`].
@@ -54,7 +54,7 @@ pub fn check_can_append(path: &Path) -> Result<()> {
 /// Makes a new file to write, exclusively.
 ///
 /// # Errors
-/// There is something of this name, or it cannot be made.
+/// A file of this name exists, or it cannot be made.
 pub fn create_new(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).custom_flags(FLAGS).open(path)
 }
@@ -67,7 +67,7 @@ pub fn read(path: &Path, most: u64) -> Result<Vec<u8>> {
     read_open(open(path)?, path, most)
 }
 
-/// The same of a file that is open; `path` is for the message.
+/// As [`read`], for a file that is open; `path` is for the message.
 ///
 /// # Errors
 /// It cannot be read, or is larger.
@@ -82,13 +82,13 @@ pub fn read_open(file: File, path: &Path, most: u64) -> Result<Vec<u8>> {
     if bytes.len() as u64 > most { Err(too_large_error(path, most)) } else { Ok(bytes) }
 }
 
-/// Random bits for a name that no process elsewhere may choose too: process ids repeat in containers, and so do seconds.
+/// Random bits for a name that no other process chooses: process numbers repeat in containers, and so do seconds.
 pub fn random_bits() -> u64 {
-    // The keys come from the kernel's random numbers once a thread. A forked child inherits them, and has another id.
+    // The keys come from the kernel's random numbers, once per thread. A forked child inherits them, but has another number.
     RandomState::new().hash_one((std::process::id(), Instant::now()))
 }
 
-/// Random characters for a name, of 5 bits each: digits and small letters less `i`, `l`, `o` and `u`.
+/// At most 12 random characters for a name, of 5 bits each: digits and small letters except `i`, `l`, `o` and `u`.
 pub fn random_word(characters: u32) -> String {
     const SYMBOLS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
     let bits = random_bits();
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_not_ours() {
+    fn a_symbolic_link_is_not_opened_as_our_file() {
         let home = tempfile::tempdir().expect("a directory");
         let (path, link) = (home.path().join("file"), home.path().join("link"));
         std::fs::write(&path, "").expect("written");

@@ -1,4 +1,4 @@
-//! Parsers of the files in `/proc` that count: text in, numbers out, no I/O. The exceptions are [`Account`], which keeps
+//! Parsers of counts in `/proc`, which take text, return numbers and do no I/O. The exceptions are [`Account`], which keeps
 //! its file open, and the code mappings of this process (`/proc/self/maps`), which say where its code lies and in which file.
 
 use super::kernel_files::field;
@@ -12,7 +12,7 @@ pub const USER_HZ: f64 = 100.0;
 
 /// Capability: lock memory beyond the limit.
 pub const CAP_IPC_LOCK: u32 = 14;
-/// Capability: everything that has none of its own, such as perf events on older kernels.
+/// Capability: every privilege without a capability of its own, such as perf events on older kernels.
 pub const CAP_SYS_ADMIN: u32 = 21;
 /// Capability: perf events whatever `perf_event_paranoid` says, since Linux 5.8.
 pub const CAP_PERFMON: u32 = 38;
@@ -24,11 +24,11 @@ pub struct Schedstat {
     pub ran_ns: u64,
     /// Time ready while another task ran, ns.
     pub waited_ns: u64,
-    /// Turns on the CPU.
+    /// Number of turns on the CPU.
     pub turns: u64,
 }
 
-/// How often a task has called read(2) and write(2), and their like, by its `io` file (proc_pid_io(5)).
+/// The number of a task's calls of read(2), write(2) and similar ones, by its `io` file (proc_pid_io(5)).
 pub fn io_call_count(text: &str) -> Option<u64> {
     let count = |key| field(text, key)?.parse::<u64>().ok();
     Some(count("syscr")? + count("syscw")?)
@@ -42,8 +42,8 @@ pub fn parse_schedstat(text: &str) -> Option<Schedstat> {
 }
 
 /// The times of the CPUs in `/proc/stat`, in clock ticks (proc_stat(5)): user, nice, system, idle, iowait, irq,
-/// softirq, steal. The first row, without a number, is their sum. Time of guests follows and is counted as user time
-/// too.
+/// softirq, steal. The first row, without a number, is their sum. The time of guests follows; it is left out, since it is
+/// counted as user time too.
 fn cpu_times(text: &str) -> impl Iterator<Item = (Option<usize>, impl Iterator<Item = u64>)> {
     text.lines().filter_map(|line| {
         let (name, columns) = line.strip_prefix("cpu")?.split_once(' ')?;
@@ -98,8 +98,8 @@ pub fn sum_of_cpu_column(text: &str, cpu: usize) -> Option<u64> {
 }
 
 /// Tasks created since the machine was started, threads among them: `processes` of `/proc/stat`
-/// (proc_stat(5) says forks; the kernel counts `total_forks` for every `clone`). No machine has created none: gVisor, which does
-/// not count them, writes 0.
+/// (proc_stat(5) says forks; the kernel counts `total_forks` for every `clone`). `None` for 0, which gVisor writes, as it does
+/// not count them.
 pub fn created_tasks(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("processes "))?;
     line.trim().parse().ok().filter(|&count| count > 0)
@@ -152,7 +152,7 @@ pub fn locked_memory_limit(limits: &str) -> Option<u64> {
 }
 
 /// The size of a page, bytes, by the auxiliary vector (`/proc/PID/auxv`), which is pairs of machine words: the one
-/// tagged `AT_PAGESZ`. `getauxval` would say the same, but cannot be faked.
+/// tagged `AT_PAGESZ`. `getauxval` returns the same, but a test cannot fake it.
 pub fn page_size(auxv: &[u8]) -> Option<u64> {
     const AT_PAGESZ: usize = 6;
     const WORD: usize = size_of::<usize>();
@@ -168,14 +168,14 @@ pub fn bogomips(text: &str) -> Option<f64> {
     field(text, "bogomips")?.parse().ok()
 }
 
-/// Whether `/proc` is mounted and shows processes by the numbers that they have here. In a PID namespace without a `/proc` of its own
-/// it shows those of the namespace outside, where the same number is another process.
+/// Whether `/proc` is mounted and shows processes by their numbers in this PID namespace. A namespace without a `/proc` of its own
+/// sees the numbers of the namespace outside, where the same number is another process.
 pub fn shows_own_numbers() -> bool {
     let own = std::process::id().to_string();
     std::fs::read_link("/proc/self").is_ok_and(|number| number.as_os_str() == own.as_str())
 }
 
-/// The process that traces the one of this `/proc/PID/status`.
+/// The number of the process that traces the process of this `/proc/PID/status`; `None` if it is not traced.
 pub fn tracer(status: &str) -> Option<u32> {
     field(status, "TracerPid")?.parse().ok().filter(|&tracer| tracer != 0)
 }
@@ -192,7 +192,7 @@ pub struct Moved {
     pub written: u64,
 }
 
-/// Where bytes are counted.
+/// The place where bytes are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// At the devices: by all threads of this process and the children that it has waited for (proc_pid_io(5)).
@@ -201,8 +201,8 @@ pub enum Source {
     Network,
 }
 
-/// An open count of bytes. It proves that a read bypassed the page cache. A reading opens nothing, and allocates only
-/// where the text has grown.
+/// An open count of bytes. It proves that a read bypassed the page cache. Reading it opens no file, and allocates only
+/// if the text has grown.
 pub struct Account {
     file: File,
     source: Source,
@@ -215,8 +215,8 @@ impl Source {
     }
 }
 
-/// What to do about a count that cannot be opened. The kernel gives root the files of a process whose program its user
-/// may not read (proc(5), PR_SET_DUMPABLE).
+/// What to do about a count that cannot be opened. If a user may not read a program, the files of its processes belong
+/// to root (proc(5), PR_SET_DUMPABLE).
 fn absence_advice(cause: std::io::ErrorKind) -> &'static str {
     if cause == std::io::ErrorKind::PermissionDenied {
         "let this user read the program (`chmod +r PROGRAM`; one of mode 0711 may only be executed), or allow the \
@@ -259,7 +259,7 @@ impl Account {
         })
     }
 
-    /// Reads the whole text. The kernel hands it out in pieces of a page, and that of forty interfaces has two.
+    /// Reads the whole text. The kernel returns it in pieces of a page, and the text for forty interfaces has two.
     fn fill_buffer(&mut self) -> std::io::Result<usize> {
         let mut length = 0;
         loop {
@@ -274,14 +274,14 @@ impl Account {
     }
 }
 
-/// `/proc/PID/io` (proc_pid_io(5)).
+/// The bytes in `/proc/PID/io` (proc_pid_io(5)).
 pub fn parse_device_bytes(text: &str) -> Option<Moved> {
     let count = |key| field(text, key)?.parse().ok();
     Some(Moved { read: count("read_bytes")?, written: count("write_bytes")? })
 }
 
-/// `/proc/net/dev`: two lines of heads, then an interface a line, bytes received in the first column
-/// and bytes sent in the ninth.
+/// The bytes of all interfaces in `/proc/net/dev`: two header lines, then an interface a line, bytes received in the
+/// first column and bytes sent in the ninth.
 fn parse_network_bytes(text: &str) -> Option<Moved> {
     let interface = |line: &str| {
         let mut columns = line.rsplit_once(':')?.1.split_ascii_whitespace().map(|n| n.parse().ok());
@@ -295,20 +295,20 @@ fn parse_network_bytes(text: &str) -> Option<Moved> {
 #[cfg(test)]
 mod tests;
 
-/// A mapping of code that has a name.
+/// A mapping of executable code with a name.
 pub struct CodeMapping {
     /// The address of its first byte.
     pub begin: u64,
     /// The address behind its last byte.
     pub end: u64,
-    /// Where it begins in its file.
+    /// Offset of its first byte in the file, bytes.
     pub offset: u64,
     /// The path, or a name in brackets such as `[vdso]`.
     pub file: String,
 }
 
 impl CodeMapping {
-    /// A line of `/proc/PID/maps`; `None` for memory that is not executable or has no name.
+    /// Parses a line of `/proc/PID/maps`; `None` for memory that is not executable or has no name.
     pub fn parse(line: &str) -> Option<Self> {
         let mut words = line.splitn(6, ' ');
         let (range, mode, offset) = (words.next()?, words.next()?, words.next()?);
@@ -323,7 +323,7 @@ impl CodeMapping {
         })
     }
 
-    /// The place in the file of what is mapped at this address, if it is mapped here.
+    /// The offset in the file of the byte at this address, if this mapping contains it.
     pub fn place_in_file(&self, address: u64) -> Option<u64> {
         (self.begin..self.end).contains(&address).then(|| address - self.begin + self.offset)
     }

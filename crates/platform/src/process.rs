@@ -1,11 +1,11 @@
-//! Processes: forking one that is watched, priority, CPU time, locked memory.
+//! Processes: forking and killing children, priority, CPU time, locked memory.
 //!
 //! # Invariants
 //!
 //! * **CHILD**: a forked child runs one closure and ends by `_exit`: a panic of the closure is caught, so that
 //!   it never returns or unwinds into the parent's code, runs no exit handler and flushes no buffer. The
 //!   measuring process has one thread, so that no lock is held when the closure allocates, and the C library's `fork` leaves
-//!   its allocator usable in the child. An alarm ends a witness if its closure does not return.
+//!   its allocator usable in the child. An alarm ends a child of [`fork_child`] if its closure does not return.
 //! * **NUMBERS-ONLY**: the call is given numbers, and a null pointer where it allows one.
 #![allow(unsafe_code)]
 
@@ -35,7 +35,7 @@ use std::time::{Duration, Instant};
 
 /// Exit code of a child whose closure panicked, as of any Rust program.
 pub const PANIC_CODE: i32 = 101;
-/// A child that does not return in this time is killed by its own alarm.
+/// Time, seconds, after which its own alarm kills a child of [`fork_child`].
 pub const CHILD_LIMIT_SECONDS: u32 = 20;
 
 /// The bytes of a page: 4096 on x86-64, and what the kernel was built for elsewhere.
@@ -57,18 +57,18 @@ pub fn cpus_allowed() -> io::Result<usize> {
 
 /// How many CPUs are online, whether this process may run on them or not.
 pub fn cpus_online() -> usize {
-    // SAFETY: NUMBERS-ONLY: a negative answer means that it is not known, and then there is one.
+    // SAFETY: NUMBERS-ONLY: a negative value means that the number is not known, and then it is taken to be 1.
     usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).unwrap_or(1).max(1)
 }
 
 /// How many CPUs may be online at some time: those that are present, and those that may be plugged in.
 pub fn cpus_configured() -> usize {
-    // SAFETY: NUMBERS-ONLY: a negative answer means that it is not known, and then there is one.
+    // SAFETY: NUMBERS-ONLY: a negative value means that the number is not known, and then it is taken to be 1.
     usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }).unwrap_or(1).max(1)
 }
 
-/// Runs `body` in a forked child, which ends by the code that it returns, or by [`PANIC_CODE`] if it panics. The caller must
-/// wait for it.
+/// Runs `body` in a forked child, which exits with the code that `body` returns, or with [`PANIC_CODE`] if it panics. The
+/// caller must wait for the child.
 ///
 /// # Errors
 /// The kernel refuses another process.
@@ -84,7 +84,7 @@ pub(crate) fn fork_into(body: impl FnOnce() -> i32) -> nix::Result<Pid> {
     }
 }
 
-/// Runs `body` in a forked child that is watched and returns its pid; the caller must wait for it.
+/// Runs `body` in a forked child with a time limit, and returns the child's number. The caller must wait for the child.
 ///
 /// # Errors
 /// The kernel refuses another process.
@@ -119,21 +119,21 @@ pub fn die_with_parent() -> Result<()> {
 /// As [`die_with_parent`], in a child that `parent` has forked.
 ///
 /// # Errors
-/// The kernel refuses `prctl`; ESRCH if `parent` died before it was asked, of which it does not tell.
+/// The kernel refuses `prctl`; ESRCH if `parent` died before the call, for which the kernel sends no signal.
 pub fn die_with(parent: Pid) -> nix::Result<()> {
     let asked = set_pdeathsig(Signal::SIGKILL);
-    // A parent outside of this process's namespace of PIDs has the number 0, and a sandbox may refuse to tell.
+    // A parent outside of this process's PID namespace has the number 0, and a sandbox may refuse the call.
     let now = getppid();
     if now.as_raw() > 0 && now != parent { Err(Errno::ESRCH) } else { asked }
 }
 
-/// Longest wait for killed processes: one that gets no CPU beside real-time tasks does not end.
-const DYING: Duration = Duration::from_secs(3);
+/// Longest wait for killed processes: a process that gets no CPU beside real-time tasks does not end.
+const KILL_WAIT: Duration = Duration::from_secs(3);
 
-/// Waits for a child, at most so long; `None` if it has not ended.
+/// Waits for a child, at most until the limit has passed; `None` if it has not ended by then.
 ///
 /// # Errors
-/// It cannot be waited for.
+/// The child cannot be waited for.
 pub fn wait_within(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
     let begun = Instant::now();
     loop {
@@ -158,16 +158,16 @@ pub fn kill_process_tree(pid: u32) {
         at += 1;
     }
     for pid in family.iter().rev().filter_map(|&pid| i32::try_from(pid).ok()) {
-        // One that has ended meanwhile needs no signal.
+        // A process that has ended meanwhile needs no signal.
         let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
     }
     let begun = Instant::now();
-    while begun.elapsed() < DYING && family.iter().any(|&pid| process_start_ticks(pid).is_some()) {
+    while begun.elapsed() < KILL_WAIT && family.iter().any(|&pid| process_start_ticks(pid).is_some()) {
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// Every process that `/proc` shows, with its parent; none where its numbers are not those of this namespace.
+/// Every process that `/proc` shows, with its parent. Empty if `/proc` shows the numbers of another PID namespace.
 fn processes_with_parents() -> Vec<(u32, u32)> {
     if !super::proc::shows_own_numbers() {
         return Vec::new();
@@ -182,11 +182,11 @@ fn processes_with_parents() -> Vec<(u32, u32)> {
     numbers.filter_map(with_parent).collect()
 }
 
-/// Kills a child that was not waited for, and waits for it. A sandbox may refuse `kill` and not `tgkill`; where it refuses both,
-/// waiting would never end, and the child is left to end with its parent.
+/// Kills a child that was not waited for, and waits for it. A sandbox may refuse `kill` but not `tgkill`. If it refuses both, this
+/// function does not wait, since it might wait for ever, and leaves the child to end with its parent.
 pub fn kill_and_reap(child: Pid) {
     let by_thread = || {
-        // SAFETY: NUMBERS-ONLY: until it is waited for no other process has the child's number.
+        // SAFETY: NUMBERS-ONLY: until the child is waited for, no other process has its number.
         unsafe { libc::syscall(libc::SYS_tgkill, child.as_raw(), child.as_raw(), libc::SIGKILL) == 0 }
     };
     if kill(child, Signal::SIGKILL).is_ok() || by_thread() {
@@ -199,7 +199,7 @@ pub fn process_start_ticks(pid: u32) -> Option<u64> {
     super::proc::start_ticks(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// Locks what is mapped now into memory, so that no page of it is taken away in the middle of a case.
+/// Locks all present mappings into memory, so that the kernel takes no page of them away in the middle of a case.
 ///
 /// # Errors
 /// The limit on locked memory is too low.
@@ -207,8 +207,8 @@ pub fn lock_memory() -> Result<()> {
     mlockall(MlockAllFlags::MCL_CURRENT).map_err(|e| Error::from_errno("mlockall (RLIMIT_MEMLOCK)", e))
 }
 
-/// Touches the stack that a measurement may use, so that it does not fault there for the first time. Under a
-/// small `ulimit -s` it is left alone: a stack that overflows kills.
+/// Touches the stack that a measurement may use, so that its first use causes no page fault there. Under a small
+/// `ulimit -s` it does nothing: a stack overflow would kill the process.
 pub fn touch_stack() {
     const TOUCHED: usize = 256 << 10;
     #[inline(never)]
@@ -242,7 +242,7 @@ pub fn die_with_starter(command: &mut Command) {
     unsafe { command.pre_exec(settle) };
 }
 
-/// Time that all threads of a process have run, ns, by its CPU-time clock. 0 once it has ended.
+/// CPU time of all threads of a process, ns, by its CPU-time clock. 0 once the process has ended.
 pub fn process_cpu_ns(pid: u32) -> u64 {
     // The number of the clock contains that of the process (CPUCLOCK_SCHED of linux/posix-timers.h), as in
     // clock_getcpuclockid(3).
@@ -266,7 +266,7 @@ pub fn set_niceness(nice: i32) -> std::result::Result<(), i32> {
     if answer == 0 { Ok(()) } else { Err(Errno::last_raw()) }
 }
 
-/// What the kernel has charged to this thread so far.
+/// The resources that the kernel has charged to this thread so far.
 ///
 /// # Errors
 /// The kernel refuses `getrusage`.
@@ -274,17 +274,17 @@ pub fn thread_usage() -> Result<Usage> {
     getrusage(UsageWho::RUSAGE_THREAD).map_err(|e| Error::from_errno("getrusage RUSAGE_THREAD", e))
 }
 
-/// The threads of this process; 0 where `/proc` is not mounted.
+/// The number of threads of this process; 0 if `/proc` is not mounted.
 pub fn thread_count() -> usize {
     std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count)
 }
 
-/// How often the calling task was preempted so far; 0 where the kernel does not tell. Allocates nothing: a forked child uses it.
+/// How often the calling task was preempted so far; 0 if the kernel refuses getrusage(2). Allocates nothing, for forked children.
 pub fn preemption_count() -> u64 {
     thread_usage().map_or(0, |usage| usage.involuntary_context_switches() as u64)
 }
 
-/// What the kernel has charged to all threads of this process, and to the children that it has waited for.
+/// The resources that the kernel has charged to all threads of this process, and to the children that it has waited for.
 ///
 /// # Errors
 /// The kernel refuses `getrusage`.
@@ -293,7 +293,7 @@ pub fn process_usage() -> Result<[Usage; 2]> {
     Ok([usage(UsageWho::RUSAGE_SELF)?, usage(UsageWho::RUSAGE_CHILDREN)?])
 }
 
-/// CPU time of all children that were waited for; 0 where the kernel does not tell.
+/// CPU time of all children that were waited for; 0 if the kernel refuses getrusage(2).
 pub fn children_cpu_time() -> Duration {
     getrusage(UsageWho::RUSAGE_CHILDREN)
         .map_or(Duration::ZERO, |usage| Duration::from_micros(cpu_time_us(&usage)))
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_killed_family_leaves_no_child() {
+    fn killing_a_process_tree_ends_all_of_its_processes() {
         let mut shell = std::process::Command::new("sh");
         shell.args(["-c", "sleep 600 & echo $!; wait"]).stdout(std::process::Stdio::piped());
         let mut shell = shell.spawn().expect("started");

@@ -1,11 +1,11 @@
 //! Tracing an operation by `ptrace(2)`: which instructions it executes, how often it enters
 //! a function, and which system calls it makes.
 //!
-//! It counts exactly, and needs no privilege and no PMU, but costs two context switches a step. So it is done
-//! on a few iterations in a forked child, never on what is timed.
+//! Tracing counts exactly, and needs no privilege and no PMU, but costs two context switches a step. It is therefore
+//! done for a few iterations in a forked child, never while an operation is timed.
 //!
 //! On AArch64 a step loses the reservation of a load-exclusive, so that a loop around a store-exclusive never
-//! ends under it: an operation with such a loop (atomics of cores before Armv8.1) is too long to step through.
+//! ends while it is stepped: an operation with such a loop (atomics of cores before Armv8.1) cannot be stepped through.
 
 mod mid_run;
 #[cfg(any(target_arch = "riscv64", test))]
@@ -33,11 +33,11 @@ pub use whole_tree::{TreeCalls, count_tree_calls};
 /// The text of [`Error::Died`] for a child whose operation panicked.
 pub const PANICKED: &str = "it panicked";
 
-/// Whether a process can be stopped behind each instruction here: RISC-V has no such mode and stops at breakpoints, and of other
-/// processors the registers are not read.
+/// Whether a process can be stopped after each instruction on this processor. RISC-V has no such mode and stops at breakpoints;
+/// of processors other than these three, the registers are not read.
 pub const HAS_STEPS: bool =
     cfg!(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"));
-/// Why a witness is missing there.
+/// The message for processors without single steps.
 pub const NO_STEPS: &str = "no process can be stopped behind each of its instructions on this processor";
 
 /// What a traced child executed.
@@ -49,7 +49,7 @@ pub struct Sighting {
     pub executed: BTreeMap<usize, u64>,
     /// The system calls entered, in order.
     pub entries: Vec<Call>,
-    /// Calls that do not count, and are not among them.
+    /// Number of calls that do not count, and are not in `entries`.
     pub left_out: u64,
 }
 
@@ -74,13 +74,13 @@ pub struct Call {
     pub number: i64,
     /// Its first argument.
     pub argument: i64,
-    /// What the kernel answered: a negative error number if it refused. 0 if it never returned.
+    /// Its return value: a negative error number if the kernel refused it, 0 if it never returned.
     pub answer: i64,
 }
 
 impl Call {
-    /// Whether the kernel refused it. The codes from 512 on are the kernel's own: the call is about to be restarted.
-    /// `rt_sigreturn` has no answer: it restores what was interrupted.
+    /// Whether the kernel refused the call. Error codes from 512 on are internal to the kernel: the call is about to be
+    /// restarted. `rt_sigreturn` has no return value: it restores the interrupted registers.
     pub fn is_refused(self) -> bool {
         (-511..=-1).contains(&self.answer) && self.number != libc::SYS_rt_sigreturn
     }
@@ -91,10 +91,10 @@ impl Call {
 pub struct Step {
     /// Its address.
     pub address: usize,
-    /// Its bytes, and those behind it.
+    /// Its bytes, and the bytes behind it.
     pub code: [u8; 8],
-    /// The registers of a system call: its number and argument, if it enters the kernel; its answer, if the instruction before
-    /// it did.
+    /// The registers of a system call: its number and argument, if this instruction enters the kernel; its return value, if the
+    /// previous instruction did.
     call: Call,
 }
 
@@ -138,14 +138,14 @@ pub fn step_each(body: impl FnOnce(), limit: u64, mut look: impl FnMut(&Step)) -
     Ok(false)
 }
 
-/// What a child does behind a step.
+/// The state of a child after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stepped {
-    /// It goes on.
+    /// The child continues.
     On,
-    /// It has ended with code 0.
+    /// The child has ended with code 0.
     Ended,
-    /// It cannot be followed further: on RISC-V, behind a load-reserved, a signal, and the start of a task.
+    /// The child cannot be followed further: on RISC-V, from a load-reserved, a signal or the start of a task on.
     Lost,
 }
 
@@ -172,7 +172,7 @@ impl Stepper {
         })
     }
 
-    /// The next instruction.
+    /// The instruction that the child executes next.
     ///
     /// # Errors
     /// The kernel refuses the registers.
@@ -181,15 +181,15 @@ impl Stepper {
         Ok(Step { address, code: self.code_at(address)?, call })
     }
 
-    /// The bytes of an instruction. Where a program may be executed and not read, the kernel refuses to read its memory from
-    /// another process. The child is a copy of this process, which has the same code at the same address.
+    /// The bytes of an instruction. If a program may be executed but not read, the kernel refuses other processes access to its
+    /// memory. Then the bytes are read from this process, which has the same code at the same address as its forked child.
     fn code_at(&self, address: usize) -> Result<[u8; 8]> {
         if let Ok(word) = ptrace::read(self.child.pid, address as ptrace::AddressType) {
             return Ok(word.to_le_bytes());
         }
         let mut code = [0; 8];
         let there = RemoteIoVec { base: address, len: code.len() };
-        // A process may always read its own memory by this call, and `/proc/self/mem` not.
+        // A process may always read its own memory by this call, but not by `/proc/self/mem`.
         process_vm_readv(Pid::this(), &mut [IoSliceMut::new(&mut code)], &[there])
             .map_err(|e| Error::from_errno("process_vm_readv of the code of a witness", e))?;
         Ok(code)
@@ -218,7 +218,7 @@ impl Stepper {
 pub fn list_syscalls(body: impl FnOnce(), most: usize, counts: impl Fn(&Call) -> bool) -> Result<Sighting> {
     let mut child = fork_stopped_child(body)?;
     let mut seen = Sighting::default();
-    // Whether the call counts that the child is in; `None` outside of calls.
+    // Whether the child's present call counts; `None` outside of calls.
     let (mut inside, mut deliver): (Option<bool>, _) = (None, None);
     while seen.entries.len() <= most {
         ptrace::syscall(child.pid, deliver.take()).map_err(|e| Error::from_errno("ptrace syscall", e))?;
@@ -250,9 +250,9 @@ pub fn list_syscalls(body: impl FnOnce(), most: usize, counts: impl Fn(&Call) ->
 /// A traced child. Dropping it kills and reaps it.
 pub(crate) struct Traced {
     pub(crate) pid: Pid,
-    /// Its end has been waited for: from then on the number may be another process's.
+    /// Whether the child's end was waited for. From then on its number may belong to another process.
     reaped: bool,
-    /// A stop takes some microseconds on one CPU, and ten times as long where each wakes an idle one.
+    /// Keeps both on one CPU: a stop takes some microseconds there, and ten times as long if each stop wakes an idle CPU.
     _beside_tracer: Option<FormerAffinity>,
 }
 
@@ -294,12 +294,12 @@ pub(crate) fn fork_stopped_child(body: impl FnOnce()) -> Result<Traced> {
     let mut child = Traced { pid: child, reaped: false, _beside_tracer };
     match child.wait_for_stop()? {
         Stop::Signal(Signal::SIGSTOP) => {
-            // Stops at system calls, where they are asked for, are none of signals.
+            // By this option, requested stops at system calls can be told from stops by signals.
             ptrace::setoptions(child.pid, ptrace::Options::PTRACE_O_TRACESYSGOOD)
                 .map_err(|e| Error::from_errno("ptrace setoptions", e))?;
             Ok(child)
         }
-        // Not stopped: it was not allowed to be traced, and has ended.
+        // The child did not stop: it was not allowed to be traced, and has ended.
         _ => Err(Error::from_errno("ptrace traceme in a forked child", Errno::EPERM)),
     }
 }
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ways_see_the_same_kernel_entries() {
+    fn stepping_and_listing_see_the_same_kernel_entries() {
         let body = || (0..5).for_each(|_| _ = nix::unistd::getppid());
         let stepped = step_through(body, 100_000).expect("traced").expect("short");
         let listed = list_syscalls(body, usize::MAX, |_| true).expect("traced");
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_seen_and_a_restart_is_none() {
+    fn a_refusal_is_seen_and_a_restart_is_no_refusal() {
         let seen = step_through(|| _ = crate::syscall::RawCall::nonexistent_call().repeat(1), 100_000);
         let entries = seen.expect("traced").expect("short").entries;
         assert!(
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn too_long_is_said_and_leaves_no_child() {
+    fn a_body_beyond_the_limit_gives_none_and_leaves_no_child() {
         assert_eq!(step_through(|| arch::register_loop(1 << 30), 1000).expect("traced"), None);
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! # Invariants
 //!
-//! * **OWN-MAPPING**: the addresses were mapped by the value that holds them, where the kernel chose, and are
-//!   unmapped once, with it. There is no reference to the bytes: any thread reads and writes them as atomics only,
+//! * **OWN-MAPPING**: the value that holds the addresses has mapped them, where the kernel chose, and unmaps them
+//!   once, when it is dropped. There is no reference to the bytes: any thread reads and writes them as atomics only,
 //!   and every content is a value of an atomic.
-//! * **WITHIN**: pages are asked for by number, and the numbers are checked against the region before a loop over
+//! * **WITHIN**: pages are chosen by number, and the numbers are checked against the region before a loop over
 //!   them begins.
 #![allow(unsafe_code)]
 
@@ -31,9 +31,9 @@ pub const HUGE_PAGE: usize = 2 << 20;
 /// The advice that the kernel is given about the order in which pages will be touched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// None: it reads pages around the one that is touched, and ahead.
+    /// No advice: the kernel reads pages around the touched one, and ahead.
     Untold,
-    /// The order is random: it reads the touched page alone.
+    /// The order is random: the kernel reads the touched page only.
     Random,
 }
 
@@ -41,18 +41,18 @@ pub enum Order {
 pub struct Region {
     mapping: NonNull<u8>,
     mapped: usize,
-    /// Offset of the part that is used, for its alignment.
+    /// Offset of the used part, bytes, which aligns it.
     begins: usize,
     bytes: usize,
 }
 
-// SAFETY: OWN-MAPPING: the addresses are of the process and not of a thread.
+// SAFETY: OWN-MAPPING: the addresses belong to the process, not to a thread.
 unsafe impl Send for Region {}
-// SAFETY: OWN-MAPPING: what is there are atomics.
+// SAFETY: OWN-MAPPING: the content is atomics.
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Fresh private anonymous memory that may be written. The kernel is advised to use pages of this kind.
+    /// Maps fresh private anonymous memory that may be written, and advises the kernel to use pages of this kind.
     ///
     /// # Errors
     /// [`Error::Missing`] where there is too little memory or address space.
@@ -67,12 +67,12 @@ impl Region {
         let region = Self { mapping, mapped, begins, bytes };
         let advice =
             if pages == Pages::Huge { MmapAdvise::MADV_HUGEPAGE } else { MmapAdvise::MADV_NOHUGEPAGE };
-        // A kernel without huge pages refuses either advice: the claim of the case checks which pages came.
+        // A kernel without huge pages refuses either advice: the case checks which pages it got.
         let _ = region.advise(0..region.page_count(), advice);
         Ok(region)
     }
 
-    /// The first `bytes` of a file, for reading.
+    /// Maps the first `bytes` of a file for reading.
     ///
     /// # Errors
     /// As of [`Region::map_anonymous`].
@@ -89,7 +89,7 @@ impl Region {
         Ok(Self { mapping, mapped: bytes, begins: 0, bytes })
     }
 
-    /// How many pages it has.
+    /// How many pages the region has.
     pub fn page_count(&self) -> usize {
         self.bytes / PAGE
     }
@@ -172,8 +172,8 @@ impl Region {
         unsafe { AtomicU8::from_ptr(self.page_pointer(page).as_ptr()) }.load(Relaxed)
     }
 
-    /// How many of these pages are in memory (`mincore`): for a file in the page cache, for other memory in the page
-    /// table. `seen` has room for a byte per page.
+    /// How many of these pages are in memory (`mincore`): in the page cache for a file, in the page table for other
+    /// memory. `seen` must have room for a byte per page.
     ///
     /// # Errors
     /// The kernel refuses `mincore`.
@@ -230,7 +230,7 @@ fn read_each(first: *mut u8, count: usize, step: usize) -> u64 {
     sum
 }
 
-/// Maps anonymous memory and unmaps it; `populated` makes every page at once. Returns 0 or a negative error number.
+/// Maps anonymous memory, with all its pages at once if `populated`, and unmaps it. Returns 0 or a negative error number.
 #[inline(never)]
 pub fn map_and_unmap(bytes: usize, populated: bool) -> i64 {
     let populate = if populated { libc::MAP_POPULATE } else { 0 };
@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_that_were_given_back_are_gone_and_come_with_a_touch() {
+    fn discarded_pages_are_gone_until_they_are_touched() {
         let region = Region::map_anonymous(16 * PAGE, Pages::Base).expect("memory");
         let mut seen = [0; 16];
         assert_eq!(region.count_resident(0..16, &mut seen).expect("asked"), 0);
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn permission_comes_back_with_the_bytes() {
+    fn pages_that_are_writable_again_have_kept_their_bytes() {
         let region = Region::map_anonymous(4 * PAGE, Pages::Base).expect("memory");
         region.write(0..4, 1);
         region.protect(0..4, false).expect("taken");
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_there_are_addresses_is_missing() {
+    fn a_mapping_beyond_the_address_space_is_missing() {
         let Err(Error::Missing(sentence)) = Region::map_anonymous(1 << 47, Pages::Base) else {
             panic!("mapped")
         };

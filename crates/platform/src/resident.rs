@@ -9,7 +9,7 @@ use std::path::Path;
 const SMALLEST_PAGE: usize = 4 << 10;
 /// A huge page, bytes. A kernel with larger base pages has huge pages of another size, and none will be found.
 const HUGE_PAGE: usize = 2 << 20;
-/// Bytes that must be left for other processes: as many as are asked for, and at most this.
+/// Memory that must be left for other processes, bytes: as much as is asked for, but at most this.
 const MARGIN: usize = 256 << 20;
 
 /// Kind of pages.
@@ -23,11 +23,11 @@ pub enum Pages {
     Reserved,
 }
 
-/// What brings transparent huge pages where the kernel gave fewer than were asked for, as a part of a sentence.
+/// The remedy if the kernel gave fewer transparent huge pages than were asked for, as a part of a sentence.
 pub const HUGE_PAGE_REMEDY: &str =
     "let /sys/kernel/mm/transparent_hugepage/enabled be madvise or always, and free some memory";
 
-/// The file that tells which memory gets huge pages.
+/// The file whose setting decides which memory gets huge pages.
 const SETTING: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
 /// Checks by the text of the setting that there are huge pages. A kernel without huge pages has no text.
@@ -97,7 +97,7 @@ impl ResidentMemory {
         advise_page_kind(&memory, begins, whole, pages);
         let mut touched = Self { memory, begins, bytes };
         if pages == Pages::Reserved {
-            // To touch a page that the control group may not have is a SIGBUS.
+            // Touching a page that the control group may not have raises SIGBUS.
             touched.check_page_kind(pages, whole)?;
         }
         touched.memory[begins..begins + whole].iter_mut().step_by(SMALLEST_PAGE).for_each(|byte| *byte = 1);
@@ -127,13 +127,14 @@ impl ResidentMemory {
         }
     }
 
-    /// Its bytes.
+    /// The bytes of the memory.
     pub fn bytes(&mut self) -> &mut [u8] {
         &mut self.memory[self.begins..self.begins + self.bytes]
     }
 }
 
-/// Anonymous memory in which `bytes` begin at a boundary of huge pages. Reserved pages are there at once, as many as may be had.
+/// Maps anonymous memory in which `bytes` begin at a boundary of huge pages. Reserved pages are made at once, as many as the
+/// kernel gives.
 fn map_aligned(bytes: usize, pages: Pages) -> Result<MmapMut> {
     if pages == Pages::Reserved {
         return MmapOptions::new().len(bytes).huge(Some(21)).populate().map_anon().map_err(|cause| {
@@ -149,8 +150,8 @@ fn map_aligned(bytes: usize, pages: Pages) -> Result<MmapMut> {
 }
 
 /// Advises the kernel which pages to use, for the part that is used and not for the rest behind it.
-/// Memory with another advice is a separate mapping in `smaps`. Without it the kernel might join a neighbour to this
-/// mapping, and the neighbour's huge pages would be counted here.
+/// Memory with another advice is a separate mapping in `smaps`. Without an advice the kernel might join a neighbour to
+/// this mapping, and the neighbour's huge pages would be counted here.
 fn advise_page_kind(memory: &MmapMut, begins: usize, bytes: usize, pages: Pages) {
     let advice = match pages {
         Pages::Base => Advice::NoHugePage,
@@ -175,7 +176,7 @@ pub(crate) fn kib_of_kind(text: &str, kind: &str, range: std::ops::Range<usize>)
     sum
 }
 
-/// The bounds of the mapping that a line is the head of.
+/// The bounds of the mapping whose entry in `smaps` begins with this line.
 fn parse_mapping_bounds(line: &str) -> Option<(usize, usize)> {
     let (from, to) = line.split(' ').next()?.split_once('-')?;
     Some((usize::from_str_radix(from, 16).ok()?, usize::from_str_radix(to, 16).ok()?))
@@ -230,7 +231,7 @@ mod tests {
         3000-4000 rw-p 00000000 00:00 0 [heap]\nAnonHugePages:      4096 kB\nPrivate_Hugetlb:  6144 kB\nVmFlags: rd wr\n";
 
     #[test]
-    fn the_largest_page_that_comes_unasked_follows_the_settings() {
+    fn the_largest_default_page_follows_the_settings() {
         let sizes = |small: &str, huge: &str| [(64, small.to_owned()), (2048, huge.to_owned())];
         let largest_with = |all, small, huge| largest_default_page(all, &sizes(small, huge));
         let (never, inherit) = ("always inherit madvise [never]", "always [inherit] madvise never");
@@ -275,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_without_huge_pages_is_told() {
+    fn a_setting_without_huge_pages_is_reported() {
         assert!(
             check_huge_page_setting("always [madvise] never").is_ok()
                 && check_huge_page_setting("[always] madvise never").is_ok()
@@ -288,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_neighbour_s_huge_pages_are_its_own() {
+    fn huge_pages_of_a_neighbour_are_not_counted() {
         let huge = || ResidentMemory::new(4 << 20, Pages::Huge);
         let base = || ResidentMemory::new(4 << 20, Pages::Base);
         let (Ok(_before), Ok(between), Ok(_behind)) = (huge(), base(), huge()) else {

@@ -7,8 +7,8 @@
 //!   sets its own timer, all of which POSIX permits. It acts only on signals of this file's timers: a signal that a
 //!   process sent has another code and carries no pointer.
 //! * **OWN-TIMER**: the timer carries the address of the sampler's own board, which is boxed and dropped after the
-//!   timer is deleted. The timer's signal is for the thread that made it, which the sampler cannot leave, so that
-//!   none is pending once `timer_delete` has returned there.
+//!   timer is deleted. The timer's signal goes to the thread that made the timer. The sampler cannot leave that thread,
+//!   so that no signal is pending once `timer_delete` has returned there.
 #![allow(unsafe_code)]
 
 use crate::error::{Error, Result};
@@ -30,7 +30,7 @@ pub const STATES: usize = 8;
 pub enum Gaps {
     /// A fixed period, kept by the kernel.
     Every(Duration),
-    /// These intervals, ns, in turn: each begins when the handler of the one before has run.
+    /// These intervals, ns, in turn: each begins when the handler of the previous one has run.
     Drawn(Vec<u32>),
     /// No timer: samples only at [`Sampler::sample_now`].
     Never,
@@ -45,7 +45,7 @@ struct Board {
     range: Range<usize>,
     within: AtomicU64,
     looks: AtomicU64,
-    /// Expiries that occurred while the one before was still pending.
+    /// Expiries that occurred while the previous one was still pending.
     late: AtomicU64,
     moments: Box<[AtomicU64]>,
     gaps: Gaps,
@@ -57,11 +57,11 @@ struct Board {
 /// Samples one thread.
 pub struct Sampler {
     board: Box<Board>,
-    /// It is bound to its thread.
+    /// Binds the sampler to its thread.
     _here: PhantomData<*const ()>,
 }
 
-/// The samples.
+/// The samples that a [`Sampler`] has taken.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Looks {
     /// All samples.
@@ -70,7 +70,7 @@ pub struct Looks {
     pub in_state: [u64; STATES],
     /// Samples with an address in the range.
     pub in_range: u64,
-    /// Expiries without a sample, since the one before was still pending.
+    /// Expiries without a sample, because the previous one was still pending.
     pub lost: u64,
     /// The times of the first samples, ns of `CLOCK_MONOTONIC`, as many as there was room for.
     pub moments: Vec<u64>,
@@ -142,8 +142,8 @@ impl Board {
 }
 
 impl Sampler {
-    /// A sampler of this thread, which counts addresses in `range` and keeps the times of the first `moments`
-    /// samples. It is not started.
+    /// Makes a sampler of this thread, which counts addresses in `range` and keeps the times of the first `moments`
+    /// samples. The sampler is not started.
     ///
     /// # Errors
     /// The kernel refuses a timer: `ulimit -i` limits their number.

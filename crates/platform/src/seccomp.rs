@@ -7,9 +7,9 @@
 //! * **OWN-DESCRIPTOR**: a descriptor that the kernel has just returned has no other owner.
 //! * **OWN-BUFFER**: the kernel reads or writes one local structure of the type that the request names.
 //!
-//! [`install_filter`] is a known slowdown of every system call: a filter of chosen length, which the kernel runs at each
-//! entry and which allows everything. Since Linux 5.11 the kernel does not run a filter for a call that it allows with any
-//! arguments. This one loads the first argument, so the kernel must run it.
+//! [`install_filter`] slows down every system call in a known way: the kernel runs a filter of chosen length, which allows
+//! everything, at each entry. Since Linux 5.11 the kernel does not run a filter for a call that it allows with any
+//! arguments. This filter loads the first argument, so the kernel must run it.
 
 #![allow(unsafe_code)]
 
@@ -47,13 +47,13 @@ fn jump(code: u32, k: u32, jt: u8, jf: u8) -> sock_filter {
     sock_filter { code: code as u16, jt, jf, k }
 }
 
-/// A number without a call, and the error by which a [`marked_filter`] refuses it. The kernel has no error of this number.
+/// A number that no system call has. A [`marked_filter`] refuses it by the error [`MARK`].
 pub const NO_SUCH_CALL: u32 = 9_999;
-/// See [`NO_SUCH_CALL`].
+/// The error number of [`NO_SUCH_CALL`] under a [`marked_filter`]. The kernel has no error of this number.
 pub const MARK: i64 = 4_000;
 
-/// A filter of this many instructions, which looks at this word of each call. It allows all calls but [`NO_SUCH_CALL`], which
-/// its last instructions answer by [`MARK`].
+/// A filter of `length` instructions, which loads the word at the offset `looks_at` of each call. It allows all calls but
+/// [`NO_SUCH_CALL`], which its last instructions refuse by the error [`MARK`].
 pub fn marked_filter(length: usize, looks_at: u32) -> Vec<sock_filter> {
     let end = [
         load(NUMBER),
@@ -78,7 +78,7 @@ pub fn install(filter: &[sock_filter]) -> Result<()> {
     install_with(filter, libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW).map(drop)
 }
 
-/// As [`install`], and returns the descriptor by which another process is asked (`SECCOMP_RET_USER_NOTIF`).
+/// As [`install`], and returns the descriptor by which another process answers the calls (`SECCOMP_RET_USER_NOTIF`).
 ///
 /// # Errors
 /// [`Error::Missing`] where the kernel refuses.
@@ -103,14 +103,14 @@ fn install_with(filter: &[sock_filter], flags: c_ulong) -> Result<i64> {
         })
     };
     match set_filter(flags) {
-        // Linux before 4.17 and gVisor do not know it.
+        // Linux before 4.17 and gVisor do not know this flag.
         Err(Errno::EINVAL) if flags == libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW => set_filter(0),
         answer => answer,
     }
     .map_err(|e| Error::from_case_errno("seccomp SECCOMP_SET_MODE_FILTER", e))
 }
 
-/// Waits for a call that a filter asks about, and answers it by this value.
+/// Waits for a call that a filter sends to this listener, and makes the call return this value.
 ///
 /// # Errors
 /// The kernel refuses the wait, or the call was interrupted.

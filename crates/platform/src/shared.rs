@@ -1,11 +1,11 @@
-//! What this process shares with its forked children and its threads, or with executed processes through a file without a
-//! name.
+//! Memory that this process shares with its forked children and its threads, or with executed processes through a file
+//! without a name.
 //!
 //! # Invariants
 //!
-//! * **MAPPED**: what is mapped stays as long as the value lives, readable and writable, aligned to a page, and any bytes are a
-//!   value of an atomic. A fresh page is zero, and a file was as long as the rows, with no name by which another program could
-//!   shorten it. A forked child keeps the mapping until it ends, and drops nothing.
+//! * **MAPPED**: the mapping stays as long as the value lives, readable and writable. It is aligned to a page, and any bytes
+//!   are a value of an atomic. A fresh page is zero, and a file is as long as the rows, with no name by which another program
+//!   could shorten it. A forked child keeps the mapping until it ends, and drops nothing.
 
 #![allow(unsafe_code)]
 
@@ -39,7 +39,7 @@ pub type Words = Shared<[Word; COUNT]>;
 /// A table that processes share, a row for each of them.
 pub type Table = Shared<[Row]>;
 
-// SAFETY: MAPPED: what is there are atomics, which any thread may use.
+// SAFETY: MAPPED: the content is atomics, which any thread may use.
 unsafe impl<T: ?Sized> Send for Shared<T> {}
 // SAFETY: MAPPED: likewise.
 unsafe impl<T: ?Sized> Sync for Shared<T> {}

@@ -1,13 +1,13 @@
-//! Interruption: a signal sets a flag, which is checked between samples, and is passed on to the one
-//! child that may be running. And what a process inherits of signals: those that are ignored, and those that are blocked.
+//! Interruption: the handler of a signal sets a flag, which is checked between samples, and passes the signal on to the one
+//! child that may be running. Also treats the signals that a process has inherited as ignored or blocked:
 //!
 //! | inherited | a process that watches for signals | a measuring process |
 //! |---|---|---|
 //! | SIGINT or SIGHUP ignored (a shell's `&`, `nohup`) | stays ignored | stays ignored |
 //! | SIGTERM ignored | ends the run in good order | ends the run in good order |
 //! | SIGINT, SIGTERM or SIGHUP blocked | unblocked | unblocked |
-//! | SIGCHLD ignored | as usual, since its children are waited for | as usual |
-//! | any other signal blocked or ignored | as it was found | unblocked, and as usual |
+//! | SIGCHLD ignored | default action, since its children are waited for | default action |
+//! | any other signal blocked or ignored | unchanged | unblocked, with its default action unless in `KEPT` |
 //!
 //! # Invariants
 //!
@@ -28,14 +28,14 @@ use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 static PENDING: AtomicI32 = AtomicI32::new(0);
 static CHILD: AtomicI32 = AtomicI32::new(0);
-/// Signals that have arrived.
+/// Number of signals that have arrived.
 static ARRIVED: AtomicU32 = AtomicU32::new(0);
-/// The descriptor that the handler writes to; -1 if there is none.
-static BELL: AtomicI32 = AtomicI32::new(-1);
+/// The eventfd that the handler writes to; -1 if there is none.
+static EVENTFD: AtomicI32 = AtomicI32::new(-1);
 
 /// Signals that end a run in good order.
 const WATCHED: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
-/// Ignored signals that a measuring process leaves so: the user's wish for the whole job, or ours.
+/// Signals that a measuring process leaves ignored: the user, or this crate, has ignored them for the whole job.
 const KEPT: [libc::c_int; 8] = [
     libc::SIGINT,
     libc::SIGHUP,
@@ -53,7 +53,7 @@ extern "C" fn handle_signal(signal: libc::c_int) {
     ARRIVED.fetch_add(1, Ordering::SeqCst);
     let errno = nix::errno::Errno::last_raw();
     send_to_child(CHILD.load(Ordering::SeqCst), if again { libc::SIGKILL } else { signal });
-    ring_bell(BELL.load(Ordering::SeqCst));
+    make_eventfd_readable(EVENTFD.load(Ordering::SeqCst));
     // The interrupted code must find errno unchanged.
     nix::errno::Errno::set_raw(errno);
 }
@@ -65,17 +65,17 @@ fn send_to_child(child: i32, signal: libc::c_int) {
     }
 }
 
-fn ring_bell(bell: i32) {
-    if bell >= 0 {
+fn make_eventfd_readable(eventfd: i32) {
+    if eventfd >= 0 {
         let one = 1u64;
-        // SAFETY: HANDLER, OWN-BUFFER: the descriptor is never closed. A full counter means that it has rung.
-        unsafe { libc::write(bell, (&raw const one).cast(), size_of::<u64>()) };
+        // SAFETY: HANDLER, OWN-BUFFER: the descriptor is never closed. If its counter is full, it is readable already.
+        unsafe { libc::write(eventfd, (&raw const one).cast(), size_of::<u64>()) };
     }
 }
 
-/// From now on SIGINT, SIGTERM and SIGHUP do not end the process but are reported by [`pending`], blocked before or not.
-/// SIGINT and SIGHUP stay ignored if they are: a shell ignores the one in the background, and `nohup` the other. Does what
-/// [`set_initial_dispositions`] does, too.
+/// From now on SIGINT, SIGTERM and SIGHUP do not end the process but are reported by [`pending`], even if they were blocked.
+/// SIGINT and SIGHUP stay ignored if they are: a shell ignores SIGINT in the background, and `nohup` ignores SIGHUP. Calls
+/// [`set_initial_dispositions`], too.
 ///
 /// # Errors
 /// The kernel refuses `sigaction`.
@@ -117,8 +117,8 @@ fn is_ignored(signal: libc::c_int) -> bool {
 /// Whether SIGCHLD and SIGXFSZ were ignored when this process began.
 static IGNORED: OnceLock<[bool; 2]> = OnceLock::new();
 
-/// From now on a write that exceeds `ulimit -f` answers EFBIG and does not end the process, and children that end can be
-/// waited for: with SIGCHLD ignored the kernel would forget them.
+/// From now on a write that exceeds `ulimit -f` fails with EFBIG and does not end the process, and children that end can be
+/// waited for: with SIGCHLD ignored the kernel would discard their status.
 ///
 /// # Errors
 /// The kernel refuses `sigaction`.
@@ -139,8 +139,8 @@ pub(super) fn restore_inherited_dispositions() {
     }
 }
 
-/// Lets a measuring process begin as if nothing were inherited: no signal is blocked, and none is ignored but those that the
-/// user wants ignored in the whole job.
+/// Resets the signals that a measuring process has inherited: all are unblocked, and ignored ones get their default action,
+/// except those that stay ignored in the whole job.
 pub fn reset_dispositions() {
     let signals = (1..=libc::SIGRTMAX()).filter(|signal| !KEPT.contains(signal) && is_ignored(*signal));
     for signal in signals {
@@ -151,28 +151,28 @@ pub fn reset_dispositions() {
     let _ = sigprocmask(SIG_SETMASK, Some(&SigSet::empty()), None);
 }
 
-/// A descriptor that is readable from the arrival of a signal until [`silence_bell`]. A poll(2) on other descriptors can include it.
-/// `None` if the kernel refuses it.
+/// An eventfd(2) that is readable from the arrival of a signal until [`silence_bell`]. A poll(2) on other descriptors can include
+/// it. `None` if the kernel refuses it.
 pub fn bell_descriptor() -> Option<BorrowedFd<'static>> {
     static OWNED: OnceLock<Option<OwnedFd>> = OnceLock::new();
     let owned = OWNED.get_or_init(|| {
         // SAFETY: OWN-BUFFER: numbers. The kernel has just made the descriptor, which has no other owner.
-        let bell = unsafe {
+        let eventfd = unsafe {
             let descriptor = libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK);
             (descriptor >= 0).then(|| OwnedFd::from_raw_fd(descriptor))
         };
-        BELL.store(bell.as_ref().map_or(-1, AsRawFd::as_raw_fd), Ordering::SeqCst);
-        bell
+        EVENTFD.store(eventfd.as_ref().map_or(-1, AsRawFd::as_raw_fd), Ordering::SeqCst);
+        eventfd
     });
     owned.as_ref().map(AsFd::as_fd)
 }
 
-/// Lets [`bell_descriptor`] be silent until the next signal.
+/// Resets the eventfd of [`bell_descriptor`], so that it is not readable until the next signal.
 pub fn silence_bell() {
     let mut times = 0u64;
-    let bell = BELL.load(Ordering::SeqCst);
+    let eventfd = EVENTFD.load(Ordering::SeqCst);
     // SAFETY: OWN-BUFFER: eight bytes.
-    unsafe { libc::read(bell, (&raw mut times).cast(), size_of::<u64>()) };
+    unsafe { libc::read(eventfd, (&raw mut times).cast(), size_of::<u64>()) };
 }
 
 /// How many signals have arrived.
@@ -194,13 +194,13 @@ pub fn forward_to_child(child: Option<u32>) {
     }
 }
 
-/// As [`forward_to_child`], for a child that finishes what a signal interrupted: only a signal from now on reaches it.
+/// As [`forward_to_child`], for a child that finishes interrupted work: only signals that arrive from now on reach it.
 pub fn forward_later_to_child(child: Option<u32>) {
     let child = child.and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0);
     CHILD.store(child, Ordering::SeqCst);
 }
 
-/// What a timer does when it expires: it sends this signal to this thread of the process. nix offers
+/// The event of a timer that sends this signal to this thread of the process when it expires. nix offers
 /// `SIGEV_THREAD_ID` with the GNU C library only; musl has it as well.
 pub fn thread_signal_event(signal: Signal, thread: libc::pid_t) -> SigEvent {
     // SAFETY: PLAIN.

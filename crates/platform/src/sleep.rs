@@ -22,10 +22,10 @@ use std::time::Duration;
 
 /// A way to sleep.
 pub trait Sleep {
-    /// Sleeps until this time of `CLOCK_MONOTONIC`. Returns a negative error number if it is refused.
+    /// Sleeps until this time of `CLOCK_MONOTONIC`. Returns a negative error number if the kernel refuses.
     fn sleep_until(&mut self, deadline: Duration) -> i64;
 
-    /// Whether it sleeps for whole milliseconds and ignores the deadline.
+    /// Whether this way sleeps for whole milliseconds and ignores the deadline.
     fn is_coarse(&self) -> bool {
         false
     }
@@ -103,7 +103,7 @@ impl EpollTimeout {
 }
 
 impl Sleep for EpollTimeout {
-    /// The time-out is relative and in milliseconds: it sleeps for one, whatever the deadline.
+    /// The time-out is relative and in milliseconds: the sleep lasts 1 ms, whatever the deadline.
     fn sleep_until(&mut self, _: Duration) -> i64 {
         // SAFETY: plain numbers, for which zero is a value.
         let mut event: libc::epoll_event = unsafe { zeroed() };
@@ -116,8 +116,8 @@ impl Sleep for EpollTimeout {
     }
 }
 
-/// Keeps idle CPUs out of every state that takes time to leave, until it is dropped: the kernel withdraws the request when
-/// its descriptor is closed, whichever way the process ends.
+/// Keeps idle CPUs out of every state that takes time to leave, until this value is dropped: the kernel withdraws the
+/// request when its descriptor is closed, whichever way the process ends.
 pub struct ShallowIdle(#[expect(dead_code, reason = "held open")] File);
 
 impl ShallowIdle {
@@ -132,10 +132,10 @@ impl ShallowIdle {
     }
 }
 
-/// The greatest latency of leaving an idle state that is asked for, as long as the file is held open.
+/// The file that takes the greatest allowed latency of leaving an idle state, µs. It is in force while the file is open.
 const LATENCY: &str = "/dev/cpu_dma_latency";
 
-/// Keeps this thread in the real-time class `SCHED_FIFO` until it is dropped.
+/// Keeps this thread in the real-time class `SCHED_FIFO` until this value is dropped.
 pub struct RealTime(());
 
 impl RealTime {

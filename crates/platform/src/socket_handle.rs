@@ -1,4 +1,4 @@
-//! What the standard library does not do with sockets: holding a name that only one process has, and shutting down a
+//! Operations on sockets that the standard library lacks: holding a name that only one process has, and shutting down a
 //! socket of any kind.
 //!
 //! # Invariants
@@ -22,13 +22,13 @@ pub fn take_name(name: &str) -> io::Result<UnixListener> {
     UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?)
 }
 
-/// Whether another process holds the name. Where sockets are forbidden this is not known and answered by no.
+/// Whether [`take_name`] failed because another process holds the name. False if sockets are forbidden: then it is unknown.
 pub fn is_name_taken(taken: &io::Result<UnixListener>) -> bool {
     taken.as_ref().is_err_and(|error| error.kind() == ErrorKind::AddrInUse)
 }
 
-/// Ends a connection in both directions. A thread that waits in this socket wakes and finds that it has ended. A socket
-/// that is not connected is left alone.
+/// Ends a connection in both directions. A thread that waits in this socket wakes and sees the end of the connection. A
+/// socket that is not connected is left alone.
 pub fn shut_down(socket: &impl AsFd) {
     // SAFETY: BORROWED.
     let _ = unsafe { libc::shutdown(socket.as_fd().as_raw_fd(), libc::SHUT_RDWR) };
@@ -41,7 +41,7 @@ mod tests {
     use std::net::UdpSocket;
 
     #[test]
-    fn a_name_is_held_once_until_its_last_holder_has_gone() {
+    fn a_name_is_held_once_until_its_last_descriptor_is_closed() {
         let name = format!("syscost-test-{}", std::process::id());
         let Ok(first) = take_name(&name) else {
             print_skipped("abstract sockets are not allowed here");

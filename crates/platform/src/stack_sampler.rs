@@ -1,11 +1,11 @@
-//! Stacks of a thread and of the children it makes, sampled at even distances of the time for which they run: `perf_event_open(2)`
-//! with a ring buffer, and no program but this one.
+//! Samples the stacks of a thread and of the children it makes, at even intervals of the time for which they run, by
+//! `perf_event_open(2)` with a ring buffer and without another program.
 //!
 //! # Invariants
 //!
 //! * **OWN-DESCRIPTOR**: the descriptor is that of an event, and has no other owner.
 //! * **IDENTIFICATION-FLAG**: the code changes one bit of the flags (`ID`), which a processor that has `cpuid` ignores. It uses
-//!   the stack, and the compiler assumes no less.
+//!   the stack, as the compiler assumes.
 //! * **RING**: the mapping lives as long as the sampler and is one page of `perf_event_mmap_page` followed by `RING_PAGES` pages
 //!   of data. The kernel writes the head and the data before it, and this type alone writes the tail. Offsets are those of
 //!   `linux/perf_event.h`, and aligned.
@@ -24,22 +24,22 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Time from one sample to the next, ns. Each takes 3 µs. It is a prime number, so that a batch of 100 µs is met at all its places.
+/// Time from one sample to the next, ns. A sample takes 3 µs. The period is prime, so that samples meet all places of a 100 µs batch.
 pub const PERIOD_NS: u64 = 97_001;
 /// Pages of the ring: 256 KiB of pages of 4 KiB, which an ordinary user may have (`kernel.perf_event_mlock_kb` is 516).
 const RING_PAGES: usize = 64;
-/// Most addresses of a stack. A kernel's are seldom more than 30.
+/// Most addresses of a stack. Those of the kernel are seldom more than 30.
 const DEEPEST: u16 = 48;
 
 /// `PERF_SAMPLE_TID` and `PERF_SAMPLE_CALLCHAIN`, in this order in a record.
 const THREAD_AND_STACK: u64 = 1 << 1 | 1 << 5;
-/// `PERF_SAMPLE_REGS_USER`, behind them: the flags alone (`PERF_REG_X86_FLAGS`).
+/// `PERF_SAMPLE_REGS_USER`, which follows them in a record: the flags register only (`PERF_REG_X86_FLAGS`).
 const USER_REGISTERS: u64 = 1 << 12;
 const FLAGS_REGISTER: u64 = 1 << 9;
-/// The flag `ID`, which is set while a bracket is open. It stands in every sample, in those of the kernel too. A time would not
-/// do: the kernel reads it a microsecond after what the sample shows.
+/// The flag `ID`, which is set while a bracket is open. Every sample contains it, those of the kernel too. A time stamp would
+/// not do: the kernel takes it a microsecond after the sampled moment.
 const BRACKET_FLAG: u64 = 1 << 21;
-/// Whether brackets are marked by a flag. Elsewhere whole batches are sampled.
+/// Whether this processor has a flag that marks brackets. On other processors whole batches are sampled.
 const HAS_FLAG: bool = cfg!(target_arch = "x86_64");
 /// `disabled`.
 const DISABLED: u64 = 1;
@@ -52,14 +52,14 @@ const TAIL: usize = 1032;
 /// `PERF_RECORD_LOST` and `PERF_RECORD_SAMPLE`.
 const LOST: u32 = 2;
 const SAMPLE: u32 = 9;
-/// The greatest address that is none: `PERF_CONTEXT_…` are marks between the parts of a stack.
+/// The least number in a stack that is no address but one of the marks between its parts, `PERF_CONTEXT_…`.
 const LEAST_CONTEXT: u64 = -4095_i64 as u64;
 
-/// What is sampled, by the numbers of `linux/perf_event.h`.
+/// The events that may be sampled: name, and the two numbers of `linux/perf_event.h`.
 const CYCLES: (&str, u32, u64) = ("cpu-cycles", 0, 0);
 const CPU_CLOCK: (&str, u32, u64) = ("cpu-clock", 1, 0);
 
-/// The address that was executed, and one within the call instruction of each caller: first the kernel's, then the program's.
+/// The executed address, and an address within the call instruction of each caller: first the kernel's, then the program's.
 pub type Stack = Vec<u64>;
 
 /// Marks this thread as inside a bracket.
@@ -72,7 +72,7 @@ pub fn open_bracket() {
     }
 }
 
-/// Marks this thread as outside.
+/// Marks this thread as outside of brackets.
 #[inline(always)]
 pub fn close_bracket() {
     #[cfg(target_arch = "x86_64")]
@@ -93,12 +93,12 @@ pub struct StackSampler {
 }
 
 impl StackSampler {
-    /// Opens a sampler that is disabled: of the calling thread and of the children it makes from now on while they run on `cpu`;
-    /// without a CPU, of this thread alone wherever it runs. `core_hz` is the frequency of the core, Hz, by which cycles are sampled
-    /// as often as time.
+    /// Opens a disabled sampler of the calling thread, and of the children it makes from now on, while they run on `cpu`. Without a
+    /// CPU it samples this thread alone, wherever it runs. `core_hz` is the frequency of the core, Hz, which turns the period into
+    /// cycles.
     ///
     /// # Errors
-    /// [`Error::Missing`]: perf events are not to be had. The sentence names the setting.
+    /// [`Error::Missing`] if perf events are not available. The sentence names the setting.
     pub fn open(cpu: Option<usize>, core_hz: f64) -> Result<Self> {
         let has_cycles = Event::from_name(CYCLES.0).is_ok_and(|event| Counter::open(event).is_ok());
         let cycles = (PERIOD_NS as f64 * core_hz / 1e9) as u64;
@@ -141,7 +141,8 @@ impl StackSampler {
         }
     }
 
-    /// The stacks since the last call, of this thread's those inside brackets, and how many were lost because the ring was full.
+    /// The stacks since the last call, and the number of those that were lost because the ring was full. Stacks of this thread
+    /// outside of brackets are left out.
     pub fn take_stacks(&mut self) -> (Vec<Stack>, u64) {
         let size = RING_PAGES * process::page_size() as usize;
         let place = |offset: usize| {
@@ -200,8 +201,8 @@ fn refusal_sentence(error: Error) -> Error {
     Error::Missing(format!("stacks cannot be sampled here ({error}): {remedy}"))
 }
 
-/// The stacks in the records of a ring, of `thread` only those inside brackets, and how many were lost. Records of other kinds are
-/// passed over.
+/// The stacks in the records of a ring, and the number of lost ones. Stacks of `thread` outside of brackets, and records of other
+/// kinds, are left out.
 fn read_records(mut bytes: &[u8], thread: u32) -> (Vec<Stack>, u64) {
     let (mut stacks, mut lost) = (Vec::new(), 0);
     while let Some(header) = word(bytes, 0) {
@@ -218,7 +219,7 @@ fn read_records(mut bytes: &[u8], thread: u32) -> (Vec<Stack>, u64) {
     (stacks, lost)
 }
 
-/// The stack of a sample. Children are in no bracket of their own: they run because this thread's operation has them run.
+/// The stack of a sample; `None` for one of `thread` outside of brackets. Children have no brackets: they run for its operation.
 fn read_sample(record: &[u8], thread: u32) -> Option<Stack> {
     let sampled_thread = (word(record, 8)? >> 32) as u32;
     let count = usize::try_from(word(record, 16)?).ok()?;
@@ -229,7 +230,7 @@ fn read_sample(record: &[u8], thread: u32) -> Option<Stack> {
         return None;
     }
     let mut addresses: Vec<_> = stack.filter(|address| *address < LEAST_CONTEXT).collect();
-    // A return address may be that of the next function.
+    // A return address may be the start of the next function, so the byte before it is taken.
     addresses.iter_mut().skip(1).for_each(|address| *address = address.saturating_sub(1));
     Some(addresses)
 }

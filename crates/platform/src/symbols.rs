@@ -6,26 +6,27 @@ use std::collections::HashSet;
 pub const PROGRAM: &str = "(the program)";
 /// The name of code in the kernel that no symbol names.
 const UNNAMED: &str = "(no symbol)";
-/// The longest function that is believed, bytes: beyond it code belongs to no symbol.
+/// The greatest plausible length of a function, bytes: code farther behind a symbol belongs to none.
 const LONGEST: u64 = 1 << 20;
-/// Parts that compilers add to the name of a function when they split or specialise it, and the linker to padding before it.
+/// Parts that compilers add to the name of a function when they split or specialise it.
 const SPECIALISED: [&str; 6] = ["isra", "constprop", "part", "cold", "llvm", "lto_priv"];
+/// The beginning of the name of the padding before a function.
 const PADDING: &str = "__pfx_";
 
 /// A line of `/proc/kallsyms`.
 pub struct SymbolLine<'a> {
-    /// Hexadecimal digits, all 0 where the kernel hides the addresses.
+    /// The address in hexadecimal digits, all 0 where the kernel hides the addresses.
     pub address: &'a str,
-    /// Its name.
+    /// The name of the symbol.
     pub name: &'a str,
-    /// The module in brackets that it belongs to, if any.
+    /// The module, in brackets, that the symbol belongs to, if any.
     pub module: Option<&'a str>,
-    /// Whether it is a function.
+    /// Whether the symbol is a function.
     pub is_function: bool,
 }
 
 impl<'a> SymbolLine<'a> {
-    /// `None` if the line is damaged.
+    /// Parses a line; `None` if it is damaged.
     pub fn parse(line: &'a str) -> Option<Self> {
         let mut words = line.split_ascii_whitespace();
         let (address, kind, name) = (words.next()?, words.next()?, words.next()?);
@@ -42,26 +43,26 @@ pub struct Symbols {
 }
 
 impl Symbols {
-    /// From addresses and names in any order.
+    /// Makes the table from addresses and names in any order.
     pub fn new(mut functions: Vec<(u64, String)>) -> Self {
         functions.sort();
         functions.dedup();
         Self { functions }
     }
 
-    /// Whether there is none.
+    /// Whether there is no function.
     pub fn is_empty(&self) -> bool {
         self.functions.is_empty()
     }
 
-    /// Where the function begins to which this address belongs; `None` outside the kernel and where no symbol is near.
+    /// The start of the function that contains this address; `None` outside the kernel, and if no symbol is near.
     pub fn start(&self, address: u64) -> Option<u64> {
         let behind = self.functions.partition_point(|(start, _)| *start <= address);
         let start = self.functions[..behind].last()?.0;
         (address - start < LONGEST).then_some(start)
     }
 
-    /// The folded name of the function that begins here. Of several names it takes one that `shared` has, too.
+    /// The folded name of the function that begins at `start`. If it has several names, one that is in `shared` is preferred.
     pub fn family(&self, start: Option<u64>, shared: &HashSet<&str>) -> &str {
         let Some(start) = start else { return UNNAMED };
         let first = self.functions.partition_point(|(other, _)| *other < start);
@@ -72,14 +73,14 @@ impl Symbols {
             .map_or(UNNAMED, fold_family)
     }
 
-    /// Whether a function begins here, and not the padding before one.
+    /// Whether a function begins at this address, and not the padding before one.
     pub fn is_entry(&self, address: u64) -> bool {
         let first = self.functions.partition_point(|(start, _)| *start < address);
         let mut names = self.functions[first..].iter().take_while(|(start, _)| *start == address).peekable();
         names.peek().is_some() && names.all(|(_, name)| !name.starts_with(PADDING))
     }
 
-    /// Where the function of this name begins.
+    /// The address at which the function of this name begins.
     pub fn address(&self, name: &str) -> Option<u64> {
         self.functions.iter().find(|(_, other)| other == name).map(|(address, _)| *address)
     }
@@ -90,7 +91,7 @@ impl Symbols {
     }
 }
 
-/// The order of several names of one function: the lowest is taken.
+/// The key that orders several names of one function: the name with the lowest key is taken.
 fn rank<'a>(name: &'a str, shared: &HashSet<&str>) -> (bool, bool, bool, usize, &'a str) {
     let is_entry = name.starts_with("__ia32_") || name.starts_with("__do_sys");
     // The borders of sections are symbols, too.
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_names_the_one_that_both_kernels_have_is_taken() {
+    fn of_several_names_one_that_both_kernels_have_is_preferred() {
         let symbols = symbols();
         assert_eq!(symbols.family(Some(0x1100), &HashSet::new()), "__x64_sys_getppid");
         assert_eq!(

@@ -12,7 +12,7 @@ use super::arch::{self, Answers, syscall0, syscall4};
 use std::ffi::CStr;
 use std::marker::PhantomData;
 
-/// A number without a call, so that only entry, look-up and exit remain.
+/// A number that no call has, so that only entry, look-up and exit remain.
 const NO_SUCH_CALL: i64 = 9_999;
 
 /// getpid(2).
@@ -60,11 +60,11 @@ mod named {
     pub const STAT: (&str, i64) = ("stat", libc::SYS_stat);
     /// Name and number of the call of [`super::open`].
     pub const OPEN: (&str, i64) = ("open", libc::SYS_open);
-    /// Name and number of the call that asks a list of descriptors.
+    /// Name and number of the call that polls a list of descriptors.
     pub const POLL: (&str, i64) = ("poll", libc::SYS_poll);
-    /// Name and number of the call that asks a set of descriptors.
+    /// Name and number of the call that polls a set of descriptors.
     pub const SELECT: (&str, i64) = ("select", libc::SYS_select);
-    /// Name and number of the call that asks an epoll.
+    /// Name and number of the call that waits for an epoll.
     pub const EPOLL_WAIT: (&str, i64) = ("epoll_wait", libc::SYS_epoll_wait);
 }
 #[cfg(not(target_arch = "x86_64"))]
@@ -73,11 +73,11 @@ mod named {
     pub const STAT: (&str, i64) = ("newfstatat", libc::SYS_newfstatat);
     /// Name and number of the call of [`super::open`].
     pub const OPEN: (&str, i64) = ("openat", libc::SYS_openat);
-    /// Name and number of the call that asks a list of descriptors.
+    /// Name and number of the call that polls a list of descriptors.
     pub const POLL: (&str, i64) = ("ppoll", libc::SYS_ppoll);
-    /// Name and number of the call that asks a set of descriptors.
+    /// Name and number of the call that polls a set of descriptors.
     pub const SELECT: (&str, i64) = ("pselect6", libc::SYS_pselect6);
-    /// Name and number of the call that asks an epoll.
+    /// Name and number of the call that waits for an epoll.
     pub const EPOLL_WAIT: (&str, i64) = ("epoll_pwait", libc::SYS_epoll_pwait);
 }
 pub use named::{EPOLL_WAIT, OPEN, POLL, SELECT, STAT};
@@ -106,7 +106,7 @@ impl<'a> RawCall<'a> {
         unsafe { arch::repeat_syscall(self.number, self.arguments, n) }
     }
 
-    /// No call at all: entry, look-up and exit, and the answer `-ENOSYS`.
+    /// A call of a number that does not exist: entry, look-up and exit, with the return value `-ENOSYS`.
     pub fn nonexistent_call() -> Self {
         Self::without_arguments(NO_SUCH_CALL)
     }
@@ -180,7 +180,7 @@ impl<'a> RawCall<'a> {
     }
 }
 
-/// write(2) of one byte to a descriptor and read(2) of one from another, `n` times. Returns the lowest answer of each.
+/// write(2) of one byte to a descriptor and read(2) of one from another, `n` times. Returns the lowest return value of each.
 #[inline(always)]
 pub fn repeat_write_read(write: i32, read: i32, byte: &mut u8, n: u64) -> [i64; 2] {
     let calls = [(libc::SYS_write, write as usize), (libc::SYS_read, read as usize)];
@@ -188,7 +188,7 @@ pub fn repeat_write_read(write: i32, read: i32, byte: &mut u8, n: u64) -> [i64; 
     unsafe { arch::repeat_two_syscalls(calls, [&raw mut *byte as usize, 1], n) }
 }
 
-/// The arguments that open a path for reading, of [`OPEN`].
+/// The arguments of [`OPEN`] that open a path for reading.
 #[inline(always)]
 fn open_arguments(path: &CStr) -> [usize; 4] {
     const FLAGS: usize = (libc::O_RDONLY | libc::O_CLOEXEC) as usize;
@@ -199,7 +199,7 @@ fn open_arguments(path: &CStr) -> [usize; 4] {
     [libc::AT_FDCWD as usize, path, FLAGS, 0]
 }
 
-/// open(2) of a path for reading: the descriptor, which the caller closes.
+/// open(2) of a path for reading. Returns the descriptor, which the caller closes, or a negative error number.
 #[inline(always)]
 pub fn open(path: &CStr) -> i64 {
     let [a, b, c, d] = open_arguments(path);
@@ -207,12 +207,12 @@ pub fn open(path: &CStr) -> i64 {
     unsafe { syscall4(OPEN.1, a, b, c, d) }
 }
 
-/// open(2) of a path for reading and close(2), `n` times. Returns the lowest answer of `open`
-/// if it was refused, else that of `close`.
+/// open(2) of a path for reading and close(2), `n` times. Returns the lowest return value of `open`
+/// if that is an error, else that of `close`.
 #[inline(always)]
 pub fn repeat_open_close(path: &CStr, n: u64) -> i64 {
     let arguments = open_arguments(path);
-    // SAFETY: OWN-DESCRIPTOR; the path ends in a zero byte. What was not opened cannot be closed: a negative number is no
+    // SAFETY: OWN-DESCRIPTOR; the path ends in a zero byte. After a failed open nothing is closed: a negative number is no
     // descriptor.
     let [opened, closed] = unsafe { arch::repeat_syscall_on_answer(OPEN.1, arguments, libc::SYS_close, n) };
     if opened < 0 { opened } else { closed }
@@ -305,7 +305,7 @@ mod tests {
             assert!(counted.expect("traced"), "short");
             let turned: Vec<usize> = visits.into_iter().filter(|(_, n)| *n == 50).map(|(at, _)| at).collect();
             let (first, branch) = (turned[0], turned[turned.len() - 1]);
-            // A branch that ends its line is as dear as one in the next. The branch has two bytes (x86-64) or four.
+            // A branch that ends its line is as slow as one in the next line. The branch has two bytes (x86-64) or four.
             assert!(first % LINE == 0 && branch - first < LINE - 4, "{turned:x?}");
         }
     }

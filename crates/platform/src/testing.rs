@@ -1,4 +1,4 @@
-//! What tests of several crates share.
+//! Functions that the tests of several crates share.
 
 use crate::child::Child;
 use crate::error;
@@ -9,16 +9,16 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Says that a test found something missing here and proves nothing: in the line by which `scripts/test` counts it, and in the
-/// list for [`skipped_tests`].
+/// Reports that a test proves nothing, because this machine lacks something: in the line by which `scripts/test` counts it, and
+/// in the list for [`skipped_tests`].
 #[allow(clippy::print_stdout, reason = "a test that is skipped says so")]
 pub fn print_skipped(reason: &str) {
     println!("skipped: {reason}");
-    // A list that cannot be written is no failure of what is tested.
+    // If the list cannot be written, the test does not fail.
     let _ = list_skipped(reason);
 }
 
-/// Beside the test programs. A line: the process that started the test program, the test, the reason.
+/// The list's file, beside the test programs. A line has the process that started the test program, the test, and the reason.
 const SKIPPED_TESTS: &str = "skipped-tests.tsv";
 
 fn skipped_list() -> io::Result<PathBuf> {
@@ -46,10 +46,10 @@ pub fn skipped_tests() -> Vec<(String, String)> {
     text.lines().filter_map(of_own).collect()
 }
 
-/// The value made, or `None` after a line `skipped: …` if the machine lacks something for it.
+/// Returns the value. If the machine lacks something for it, prints a line `skipped: …` and returns `None`.
 ///
 /// # Panics
-/// It failed for another reason.
+/// The value could not be made for another reason.
 pub fn value_or_skip<T>(made: error::Result<T>) -> Option<T> {
     match made {
         Ok(made) => Some(made),
@@ -84,20 +84,20 @@ pub fn run_random_trials(kind: &str, fewest: u64, mut trial: impl FnMut()) -> u6
 pub fn run_in_child_process(body: impl FnOnce()) {
     use std::io::{Read, Seek};
     use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-    let mut told = tempfile::tempfile().expect("a file for what the child has to say");
-    let mut of_child = told.try_clone().expect("the child's end of it");
-    // Not by a hook, whose lock another test's thread may have held when the child was forked.
-    let telling = || {
+    let mut report = tempfile::tempfile().expect("a file for what the child has to say");
+    let mut child_report = report.try_clone().expect("the child's end of it");
+    // A panic hook would not do: another test's thread may have held its lock when the child was forked.
+    let reporting = || {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(body)) {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or_default();
-            let _ = of_child.write_all(text.as_bytes());
+            let _ = child_report.write_all(text.as_bytes());
             resume_unwind(panic);
         }
     };
-    if let Err(ended) = Child::start(telling).expect("forked").wait_for_success(Duration::from_secs(60)) {
+    if let Err(ended) = Child::start(reporting).expect("forked").wait_for_success(Duration::from_secs(60)) {
         let mut text = String::new();
-        told.rewind().and_then(|()| told.read_to_string(&mut text)).expect("what the child said");
+        report.rewind().and_then(|()| report.read_to_string(&mut text)).expect("what the child said");
         panic!("{ended}: {text}");
     }
 }

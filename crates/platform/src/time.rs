@@ -8,9 +8,9 @@
 //! [`enters_kernel`] tells whether reading a clock enters the kernel. It does where user space cannot read the clock source (hpet, acpi_pm,
 //! xen, user-mode Linux's timer), and where there is no vDSO. Then every reading of a clock is a system call, the harness' own too.
 //!
-//! It is found out by tracing a child that reads a clock, since that is what a case does. The name of the clock source says
-//! less: /sys may be missing, and a vDSO may be there and decline. But the answer holds for that source only, which the kernel
-//! replaces while it runs: its watchdog takes a counter for unstable when a guest's CPUs, or a hypervisor's, are busy.
+//! The function traces a child that reads a clock, since that is what a case does. The name of the clock source says less: /sys
+//! may be missing, and a vDSO may exist and yet enter the kernel. The result holds for the present source only. The kernel may
+//! replace it: its watchdog takes a counter for unstable when a guest's CPUs, or a hypervisor's, are busy.
 
 #![allow(unsafe_code)]
 
@@ -38,7 +38,7 @@ pub fn clock_gettime_ns(clock: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// A duration as the kernel takes it.
+/// A duration as the structure that the kernel takes.
 #[inline(always)]
 pub(crate) fn to_timespec(time: Duration) -> libc::timespec {
     libc::timespec {
@@ -56,12 +56,12 @@ pub fn clock_gettime_entry_ns(clock: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// The address of the C library's `clock_gettime`, so that a witness can count the calls.
+/// The address of the C library's `clock_gettime`, so that a tracer can count the calls.
 pub fn clock_gettime_address() -> usize {
     libc::clock_gettime as *const () as usize
 }
 
-/// The address of the C library's `time` likewise.
+/// The address of the C library's `time`, for the same purpose as [`clock_gettime_address`].
 pub fn time_address() -> usize {
     libc::time as *const () as usize
 }
@@ -71,10 +71,10 @@ pub fn thread_cpu_ns() -> u64 {
     clock_gettime_entry_ns(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// Checks the two calls of clocks without which a run can neither wait nor judge its cases.
+/// Checks the two clock calls that a run needs to wait and to judge its cases.
 ///
 /// # Errors
-/// [`Error::Missing`]: a sandbox refuses one.
+/// [`Error::Missing`] if a sandbox refuses one of them.
 pub fn check_clock_calls() -> Result<()> {
     let moment = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: OWN-TIMESPEC: it is read. The call returns the error number.
@@ -93,8 +93,8 @@ pub fn check_clock_calls() -> Result<()> {
     }
 }
 
-/// CPU time of the other threads of this process so far: it lies between two bounds, since what a hypervisor takes while it is read
-/// would pass for another thread's.
+/// CPU time of the other threads of this process so far, as two bounds. A single reading would not do: time that a hypervisor takes
+/// during the reading would pass for another thread's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OtherThreadsTime {
     least_ns: u64,
@@ -102,7 +102,7 @@ pub struct OtherThreadsTime {
 }
 
 impl OtherThreadsTime {
-    /// The closest bounds of some readings.
+    /// The closest bounds of at most eight readings.
     pub fn now() -> Self {
         const TRIES: usize = 8;
         const AT_ONCE_NS: u64 = 5_000;
@@ -123,7 +123,7 @@ impl OtherThreadsTime {
         closest
     }
 
-    /// What they have had at least since `before`, ns.
+    /// The least CPU time that the other threads have used since `before`, ns.
     pub fn least_ns_since(self, before: Self) -> u64 {
         self.least_ns.saturating_sub(before.most_ns)
     }
@@ -147,12 +147,12 @@ pub enum KernelClock {
     Seconds,
 }
 
-/// Readings of the child.
+/// Number of readings by the traced child.
 const READINGS: usize = 4;
-/// The clocks of which the vDSO answers where it can (vdso(7)): realtime, monotonic, raw, their coarse ones, boottime, TAI.
+/// The clocks that the vDSO reads where it can (vdso(7)): realtime, monotonic, raw, their coarse ones, boottime, TAI.
 const OF_THE_VDSO: [i64; 7] = [0, 1, 4, 5, 6, 7, 11];
 
-/// Where the kernel names the source of its time, and another can be chosen.
+/// The file in which the kernel names its clock source, and by which another can be chosen.
 pub const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
 /// The kernel's clock source, such as `tsc`; `None` without /sys.
@@ -160,8 +160,8 @@ pub fn clock_source(files: &KernelFiles) -> Option<String> {
     files.read_first_line(CLOCK_SOURCE)
 }
 
-/// Whether reading this clock enters the kernel; `None` if no child can be traced. Tested once in each process for each clock
-/// source that the kernel has meanwhile.
+/// Whether reading this clock enters the kernel; `None` if no child can be traced. A process tests this once for each clock and
+/// each clock source that the kernel uses.
 pub fn enters_kernel(clock: KernelClock) -> Option<bool> {
     type Known = BTreeMap<(KernelClock, Option<String>), Option<bool>>;
     static KNOWN: Mutex<Known> = Mutex::new(Known::new());
@@ -170,7 +170,7 @@ pub fn enters_kernel(clock: KernelClock) -> Option<bool> {
         KernelClock::Coarse => || _ = clock_gettime_ns(libc::CLOCK_MONOTONIC_COARSE),
         KernelClock::Seconds => || _ = time_vdso(),
     };
-    // What is stored is whole, whichever thread panicked.
+    // A thread that panicked has left no half-written entry.
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     *known.entry((clock, clock_source(&KernelFiles::live()))).or_insert_with(|| trace_kernel_entry(read))
 }
@@ -180,7 +180,7 @@ fn trace_kernel_entry(read: fn()) -> Option<bool> {
     Some(seen.entries.iter().filter(|call| is_clock_reading(call)).count() >= READINGS)
 }
 
-/// Whether a system call reads a clock that the vDSO answers elsewhere.
+/// Whether a system call reads a clock that a vDSO can read without entering the kernel.
 pub fn is_clock_reading(call: &Call) -> bool {
     match call.number {
         libc::SYS_clock_gettime => OF_THE_VDSO.contains(&call.argument),
@@ -199,7 +199,7 @@ mod tests {
     use crate::time::clock_gettime_entry_ns;
 
     #[test]
-    fn what_is_taken_while_it_is_read_is_no_other_threads_time() {
+    fn time_taken_during_a_reading_is_not_charged_to_other_threads() {
         let seen = |least_ns, most_ns| OtherThreadsTime { least_ns, most_ns };
         assert_eq!(seen(900, 1_000).least_ns_since(seen(100, 200)), 700);
         assert_eq!(seen(100, 9_000).least_ns_since(seen(100, 9_000)), 0, "nothing is known");
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ways_read_one_clock() {
+    fn library_and_system_call_read_the_same_clock() {
         let first = clock_gettime_ns(libc::CLOCK_MONOTONIC);
         let second = clock_gettime_entry_ns(libc::CLOCK_MONOTONIC);
         let third = clock_gettime_ns(libc::CLOCK_MONOTONIC);

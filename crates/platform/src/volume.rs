@@ -1,10 +1,10 @@
-//! The medium of a directory's files: a disk, memory, another machine, or a file of another file system. The cache
-//! of that file system keeps pages that ours drops. And the attribute of a directory that spreads its files (chattr(1)).
+//! The medium of a directory's files: a disk, memory, another machine, or a file of another file system, whose cache
+//! keeps pages that ours drops. Also the attribute by which a directory spreads its subdirectories (chattr(1)).
 //!
 //! # Invariants
 //!
-//! * **FLAGS**: the kernel reads or writes one `unsigned int` (ioctl_iflags(2); the number of the call says `long`), and both
-//!   are held for the whole call.
+//! * **FLAGS**: the kernel reads or writes one `unsigned int` (ioctl_iflags(2)). As the number of the call says `long`, it is
+//!   given two words, which are held for the whole call.
 
 #![allow(unsafe_code)]
 
@@ -18,7 +18,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Where the bytes of a file system are.
+/// The place where the bytes of a file system are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
     /// On a disk of this machine.
@@ -31,14 +31,14 @@ pub enum Medium {
     Unknown,
 }
 
-/// Of linux/magic.h, which nix does not have.
+/// A number of linux/magic.h that nix does not have.
 const RAMFS_MAGIC: FsType = FsType(0x8584_58f6);
-/// One disk may lie on another, a loop device on a loop device: the search ends at this depth.
+/// Depth at which the search ends: a device may lie on another, as a loop device on a loop device.
 const DEPTH: usize = 8;
 
 const DISK: [&str; 8] = ["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "bcachefs"];
 const MEMORY: [&str; 5] = ["tmpfs", "ramfs", "rootfs", "devtmpfs", "hugetlbfs"];
-/// Those in user space are named behind a dot.
+/// File systems of other machines. One in user space has its name behind a dot.
 #[rustfmt::skip]
 const REMOTE: [&str; 17] = [
     "nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "afs", "coda", "lustre", "fuse.sshfs", "fuse.glusterfs",
@@ -61,11 +61,11 @@ pub fn describe_filesystem(path: &Path) -> String {
 }
 
 fn describe_filesystem_in(mountinfo: &str, path: &Path) -> String {
-    const TOLD: [&str; 6] = ["vers", "proto", "trans", "rsize", "wsize", "msize"];
+    const SHOWN: [&str; 6] = ["vers", "proto", "trans", "rsize", "wsize", "msize"];
     let Some(mount) = mount::find_mount(mountinfo, path) else { return "an unknown file system".into() };
-    let is_told = |option: &String| option.split_once('=').is_some_and(|(name, _)| TOLD.contains(&name));
-    let told: Vec<_> = mount.options().filter(is_told).collect();
-    if told.is_empty() { mount.kind.into() } else { format!("{} ({})", mount.kind, told.join(", ")) }
+    let is_shown = |option: &String| option.split_once('=').is_some_and(|(name, _)| SHOWN.contains(&name));
+    let shown: Vec<_> = mount.options().filter(is_shown).collect();
+    if shown.is_empty() { mount.kind.into() } else { format!("{} ({})", mount.kind, shown.join(", ")) }
 }
 
 fn medium_of_filesystem(filesystem: &str) -> Medium {
@@ -89,7 +89,7 @@ fn no_disk_reason_at_depth(files: &KernelFiles, directory: &Path, depth: usize) 
     if libc::major(device) > 0 {
         return device_no_disk_reason(files, &format_device_number(device), depth);
     }
-    // A file system without a device of its own says in its options, or by its source, what it lies on.
+    // The options or the source of a file system without a device of its own name its foundation.
     match find_foundation(&files.read_text("proc/self/mountinfo")?, &format_device_number(device))? {
         Foundation::Directory(upper) => no_disk_reason_at_depth(files, &upper, depth.checked_sub(1)?),
         Foundation::Device(path) => {
@@ -102,7 +102,7 @@ fn format_device_number(device: u64) -> String {
     format!("{}:{}", libc::major(device), libc::minor(device))
 }
 
-/// What a file system without a device lies on.
+/// The directory or device on which a file system without a device lies.
 #[derive(Debug, PartialEq)]
 enum Foundation {
     Directory(PathBuf),
@@ -161,7 +161,7 @@ fn is_numbered_device(name: &str, kind: &str) -> bool {
     name.strip_prefix(kind).is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// A loop device reads through the cache of the file system below, unless it was set up to bypass it.
+/// Why a loop device is no disk: it reads through the cache of the file system below, unless it was set up to bypass it.
 fn loop_no_disk_reason(
     files: &KernelFiles,
     name: &str,
@@ -177,8 +177,8 @@ fn loop_no_disk_reason(
     no_disk_reason_at_depth(files, Path::new(file).parent()?, depth)
 }
 
-/// What to do where the directory of the files is on the wrong medium: a sentence that names a directory on a disk of
-/// this machine, if there is one that may be written.
+/// What to do if the directory of the files is on the wrong medium: a sentence that names a writable directory on a
+/// disk of this machine, if there is one.
 pub fn disk_advice() -> String {
     match find_disk_directory(0) {
         Some(place) => format!("`--dir {0}` (or SYSCOST_DIR={0}) puts the files on a disk", place.display()),
@@ -186,8 +186,8 @@ pub fn disk_advice() -> String {
     }
 }
 
-/// What to do where the temporary directory is on the wrong medium or full: a sentence that names one on a disk with
-/// this much room.
+/// What to do if the temporary directory is on the wrong medium or full: a sentence that names one on a disk with this
+/// much room, bytes.
 pub fn tmpdir_advice(bytes: u64) -> String {
     match find_disk_directory(bytes) {
         Some(directory) => format!("let TMPDIR be a directory on a disk: TMPDIR={}", directory.display()),
@@ -197,8 +197,8 @@ pub fn tmpdir_advice(bytes: u64) -> String {
     }
 }
 
-/// A directory on a disk that may be written and has this much room: of /var/tmp, the home, the current directory and /tmp
-/// the first.
+/// The first of /var/tmp, the home, the current directory and /tmp that is on a disk, may be written, and has this much
+/// room, bytes.
 pub fn find_disk_directory(bytes: u64) -> Option<PathBuf> {
     let fits = |directory: &PathBuf| {
         is_writable_directory(directory)
@@ -209,7 +209,7 @@ pub fn find_disk_directory(bytes: u64) -> Option<PathBuf> {
     candidate_directories().find(fits)
 }
 
-/// A directory that may be written, on whatever medium: of the same and /dev/shm the first.
+/// The first of the same directories and /dev/shm that may be written, on any medium.
 pub fn find_writable_directory() -> Option<PathBuf> {
     candidate_directories()
         .chain([PathBuf::from("/dev/shm")])
@@ -227,13 +227,13 @@ fn candidate_directories() -> impl Iterator<Item = PathBuf> {
     [Some("/var/tmp".into()), home, here, Some("/tmp".into())].into_iter().flatten()
 }
 
-/// A file system is known to have a disk by its device, or by its type.
+/// Whether a directory's file system is known to be on a disk, by its device or by its type.
 fn is_known_disk(directory: &Path) -> bool {
     let has_device = std::fs::metadata(directory).is_ok_and(|metadata| libc::major(metadata.dev()) > 0);
     has_device || filesystem_and_medium(directory).1 == Medium::Disk
 }
 
-/// Bytes that an ordinary user may still write there.
+/// Bytes that an ordinary user may still write to the file system of this directory.
 pub fn free_bytes(directory: &Path) -> Option<u64> {
     let found = statvfs(directory).ok()?;
     Some(found.blocks_available() as u64 * found.fragment_size() as u64)
@@ -242,8 +242,8 @@ pub fn free_bytes(directory: &Path) -> Option<u64> {
 /// `T` of chattr(1): `FS_TOPDIR_FL` of linux/fs.h.
 const TOP: u32 = 0x0002_0000;
 
-/// Asks for directories that are made in this one to lie far from each other: ext4 gives each a block group by its name.
-/// Returns whether the file system knows that.
+/// Asks the file system to place the subdirectories of this one far from each other: ext4 gives each a block group by its
+/// name. Returns whether the file system supports that.
 pub fn spread_directories(directory: &Path) -> bool {
     let Ok(directory) = File::open(directory) else { return false };
     let Some(flags) = inode_flags(&directory) else { return false };
@@ -265,17 +265,17 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn what_reads_a_remote_file_is_told_without_the_servers_name() {
+    fn a_remote_file_system_is_described_without_the_servers_name() {
         let text = "40 25 0:50 / /mnt/a rw - nfs4 198.18.47.2:/ rw,vers=4.2,rsize=1048576,proto=tcp,addr=198.18.47.2\n\
                     41 25 0:51 / /mnt/b rw - fuse.sshfs root@198.18.47.2:/x rw,user_id=0\n";
-        let told = |path| describe_filesystem_in(text, Path::new(path));
-        assert_eq!(told("/mnt/a/file"), "nfs4 (vers=4.2, rsize=1048576, proto=tcp)");
-        assert_eq!(told("/mnt/b"), "fuse.sshfs");
-        assert_eq!(told("/elsewhere"), "an unknown file system");
+        let shown = |path| describe_filesystem_in(text, Path::new(path));
+        assert_eq!(shown("/mnt/a/file"), "nfs4 (vers=4.2, rsize=1048576, proto=tcp)");
+        assert_eq!(shown("/mnt/b"), "fuse.sshfs");
+        assert_eq!(shown("/elsewhere"), "an unknown file system");
     }
 
     #[test]
-    fn a_mounted_machine_is_no_disk_and_memory_is_none_either() {
+    fn neither_a_remote_file_system_nor_memory_is_a_disk() {
         let media =
             ["ext4", "tmpfs", "nfs4", "fuse.sshfs", "overlay", "fuse.unheard"].map(medium_of_filesystem);
         use Medium::{Disk, Memory, Remote, Unknown};
@@ -307,7 +307,7 @@ mod tests {
         root
     }
 
-    fn said(root: &tempfile::TempDir, number: &str) -> Option<String> {
+    fn reason_of(root: &tempfile::TempDir, number: &str) -> Option<String> {
         device_no_disk_reason(&KernelFiles::under(root.path()), number, DEPTH)
     }
 
@@ -315,22 +315,25 @@ mod tests {
     fn a_disk_and_its_partition_are_disks() {
         let root =
             machine(&[("8:0", "sda", &[("dev", "8:0\n")]), ("8:1", "sda/sda1", &[("partition", "1\n")])]);
-        assert_eq!((said(&root, "8:0"), said(&root, "8:1"), said(&root, "9:9")), (None, None, None));
+        assert_eq!(
+            (reason_of(&root, "8:0"), reason_of(&root, "8:1"), reason_of(&root, "9:9")),
+            (None, None, None)
+        );
     }
 
     #[test]
-    fn memory_that_plays_a_disk_is_found_below_what_is_mapped_onto_it() {
+    fn a_memory_device_is_found_below_a_mapped_device() {
         let root = machine(&[
             ("253:0", "dm-0", &[("slaves/zram0/dev", "252:0\n")]),
             ("252:0", "zram0", &[("dev", "252:0\n")]),
             ("1:0", "ramdisk", &[("dev", "1:0\n")]),
         ]);
-        assert!(said(&root, "253:0").is_some_and(|words| words.contains("/dev/zram0, which is memory")));
-        assert_eq!(said(&root, "1:0"), None, "a name that only begins so");
+        assert!(reason_of(&root, "253:0").is_some_and(|words| words.contains("/dev/zram0, which is memory")));
+        assert_eq!(reason_of(&root, "1:0"), None, "a name that only begins so");
     }
 
     #[test]
-    fn a_loop_device_is_a_disk_only_if_it_goes_around_the_cache_below() {
+    fn a_loop_device_is_a_disk_only_if_it_bypasses_the_cache_below() {
         let file = ("loop/backing_file", "/sys/image");
         let root = machine(&[
             ("7:0", "loop0", &[file, ("loop/dio", "0\n")]),
@@ -338,19 +341,19 @@ mod tests {
             ("7:2", "loop2", &[("loop/backing_file", "/dev/shm/image"), ("loop/dio", "1\n")]),
         ]);
         assert!(
-            said(&root, "7:0")
+            reason_of(&root, "7:0")
                 .is_some_and(|words| words.contains("/dev/loop0") && words.contains("/sys/image"))
         );
-        assert_eq!(said(&root, "7:1"), None);
+        assert_eq!(reason_of(&root, "7:1"), None);
         if statfs("/dev/shm").is_ok_and(|found| found.filesystem_type() == TMPFS_MAGIC) {
-            assert!(said(&root, "7:2").is_some_and(|words| words.contains("whose files are memory")));
+            assert!(reason_of(&root, "7:2").is_some_and(|words| words.contains("whose files are memory")));
         }
     }
 
     #[test]
-    fn devices_that_lie_on_one_another_end_somewhere() {
+    fn a_cycle_of_devices_ends_the_search() {
         let root = machine(&[("253:0", "dm-0", &[("slaves/dm-0/dev", "253:0\n")])]);
-        assert_eq!(said(&root, "253:0"), None);
+        assert_eq!(reason_of(&root, "253:0"), None);
     }
 
     #[test]
@@ -370,11 +373,11 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_has_the_attribute_where_the_file_system_knows_it() {
+    fn the_attribute_is_set_where_the_file_system_supports_it() {
         let directory = tempfile::tempdir().expect("a directory");
         let is_set = spread_directories(directory.path());
-        let told = inode_flags(&File::open(directory.path()).expect("opened"));
-        assert_eq!(told.is_some_and(|flags| flags & TOP != 0), is_set, "{told:?}");
+        let shown = inode_flags(&File::open(directory.path()).expect("opened"));
+        assert_eq!(shown.is_some_and(|flags| flags & TOP != 0), is_set, "{shown:?}");
         assert!(!spread_directories(Path::new("/proc/self")), "nothing is made there");
         assert!(!spread_directories(&directory.path().join("none")));
     }

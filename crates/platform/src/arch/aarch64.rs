@@ -6,10 +6,10 @@
 //! * **PURE**: the assembly touches only the registers it declares (and the flags), no memory, no stack.
 //! * **OWN-WORD**: the assembly writes one word to which the function holds the only reference.
 //! * **RING**: each word that is loaded holds the address of another such word, and none of them changes meanwhile.
-//! * **OWN-CODE**: cache maintenance walks over bytes that are borrowed for as long, and changes none.
-//! * **LINE**: a borrowed cache line is put out of the caches; none of its bytes changes.
+//! * **OWN-CODE**: cache maintenance covers bytes that stay borrowed meanwhile, and changes none of them.
+//! * **LINE**: a borrowed cache line is evicted from the caches; none of its bytes changes.
 //! * **ENTRY**: a kernel entry is given a call number and arguments whose effect on memory the caller
-//!   answers for. All registers but `x0`, the answer, and `x8`, the number, come back as they were: a call that the
+//!   answers for. All registers keep their values but `x0`, the return value, and `x8`, the number: a call that the
 //!   kernel restarts by itself after a stop (`restart_syscall`) has another number.
 #![allow(unsafe_code)]
 
@@ -29,7 +29,7 @@ pub fn start() -> u64 {
     ticks
 }
 
-/// Closes a bracket: the first `isb` waits for what is timed, the second keeps out what follows. It waits
+/// Closes a bracket: the first `isb` waits for the timed instructions, the second keeps later ones out. An `isb` waits
 /// for instructions, not for memory: code that times stores, or loads whose values are not used, ends with a `dsb`.
 #[inline(always)]
 pub fn stop() -> u64 {
@@ -48,7 +48,7 @@ pub fn read() -> u64 {
     ticks
 }
 
-/// What the firmware wrote into `cntfrq_el0`, Hz. It is a statement, not a measurement.
+/// The counter's frequency, Hz, and its source: the firmware's value in `cntfrq_el0`, which is stated, not measured.
 pub fn frequency() -> Option<(f64, &'static str)> {
     let hz: u64;
     // SAFETY: PURE; Linux lets user space read this register.
@@ -56,13 +56,13 @@ pub fn frequency() -> Option<(f64, &'static str)> {
     (hz != 0).then_some((hz as f64, "cntfrq_el0"))
 }
 
-/// The architecture promises a counter of constant rate that does not stop (Arm ARM D11.1).
+/// Always `None`: the architecture promises a counter of constant rate that does not stop (Arm ARM D11.1).
 pub fn unfit() -> Option<Unfit> {
     None
 }
 
-/// Executes an instruction `$n` times: blocks of 64 in a row, and the rest one by one. In a block `$groups` of `$group`, in which it
-/// stands several times, may take its place. The loop's own counter runs beside a chain and is hidden by it.
+/// Executes an instruction `$n` times: in blocks of 64, and the rest one by one. A block may consist of `$groups` copies of
+/// `$group`, which repeats the instruction. The loop counter runs in parallel with a dependency chain, which hides its cost.
 macro_rules! in_blocks {
     ($n:expr, $one:literal, $groups:literal of $group:literal, $($operands:tt)*) => {
         std::arch::asm!("cbz {b}, 3f", ".p2align 5", "2:", concat!(".rept ", $groups), $group, ".endr",
@@ -101,10 +101,10 @@ entry_loops! {
     turn "subs {n}, {n}, #1", "b.ne 2b"
 }
 
-/// User space may put a line out of the caches.
+/// Whether user space may evict a line from the caches.
 pub const CAN_EVICT: bool = true;
 
-/// Puts the cache line at the first byte out of all caches; Linux allows it to user space.
+/// Evicts the cache line of the first byte from all caches; Linux allows this in user space.
 pub fn evict(line: &[u8]) {
     // SAFETY: LINE.
     unsafe { asm!("dc civac, {at}", "dsb sy", at = in(reg) line.as_ptr(), options(nostack)) };
@@ -116,17 +116,17 @@ pub fn is_kernel_entry(word: i64) -> bool {
     word & 0xffff_ffff == 0xd400_0001
 }
 
-/// `b` to what lies [`JUMP_BYTES`] ahead.
+/// Machine code of `b` to the address [`JUMP_BYTES`] ahead.
 pub const JUMP: &[u8] = &[JUMP_BYTES as u8 / 4, 0, 0, 0x14];
-/// How far [`JUMP`] leads from its own beginning.
+/// Distance from the beginning of a [`JUMP`] to its target, bytes.
 pub const JUMP_BYTES: usize = 16;
 
-/// `ret`.
+/// Machine code of `ret`.
 pub const RETURN: &[u8] = &[0xc0, 0x03, 0x5f, 0xd6];
 
-/// Makes written code safe to run. Instructions are fetched past the data cache, so each written line is
-/// cleaned to where both caches meet, then its stale copy dropped (Arm ARM, part B, on caches). Lines are those
-/// that CTR_EL0 states: a guess of 64 bytes would skip lines of a core that has 32.
+/// Makes written code safe to run. Instruction fetches bypass the data cache, so each written line is cleaned to the
+/// point of unification, then its stale copy is invalidated (Arm ARM, part B, on caches). CTR_EL0 states the line
+/// sizes: with an assumed 64 bytes, a core with lines of 32 bytes would keep stale lines.
 pub fn publish(code: &[u8]) {
     let sizes: u64;
     // SAFETY: PURE; Linux lets user space read this register, by a trap where cores differ.
@@ -145,12 +145,12 @@ pub fn publish(code: &[u8]) {
         // SAFETY: OWN-CODE.
         unsafe { asm!("ic ivau, {at}", at = in(reg) at, options(nostack, preserves_flags)) };
     }
-    // SAFETY: OWN-CODE: barriers touch nothing. The `isb` drops what this core has fetched already; another
-    // core that this thread moves to has taken an exception meanwhile, which does the same.
+    // SAFETY: OWN-CODE: barriers touch nothing. The `isb` drops the instructions that this core has fetched already;
+    // another core that this thread moves to has taken an exception meanwhile, which does the same.
     unsafe { asm!("dsb ish", "isb", options(nostack, preserves_flags)) };
 }
 
-/// AMD makes none of these.
+/// Always false: no processor of this architecture is a Zen.
 pub fn is_amd_before_zen_5() -> bool {
     false
 }

@@ -1,15 +1,15 @@
-//! Loops that differ between the architectures in the names of their instructions only.
+//! Loops that differ between the architectures only in the names of their instructions.
 //!
 //! # Invariants
 //!
 //! * **PURE**, **RING**, **OWN-WORD**: as in the file of the architecture that uses them.
 
-/// Defines the loops of known work from the instructions that end a turn, add, multiply and load, and those of a counter in
-/// memory and of several kinds, with the operands that they have in addition.
+/// Defines the loops of known work. Parameters: the instructions that end a turn, add, multiply and load; the instructions
+/// of the loop with its counter in memory and of the mixed loop, each with its additional operands.
 macro_rules! chain_functions {
     (turn $($turn:literal),*; add $add:literal; multiply $multiply:literal; load $load:literal;
      memory [$($memory:literal),*] [$($memory_operand:tt)*]; mixed [$($mixed:literal),*] [$($mixed_operand:tt)*]) => {
-        /// `n` turns of an empty loop. Aligned, so that the loop's place in the binary does not decide its speed.
+        /// Runs `n` turns of an empty loop. It is aligned, so that its place in the binary does not decide its speed.
         #[inline(never)]
         pub fn register_loop(n: u64) {
             if n == 0 {
@@ -21,8 +21,8 @@ macro_rules! chain_functions {
             }
         }
 
-        /// `n` turns of the loop that a C compiler writes for `for (i = 0; i < n; i++);` without optimisation: the counter
-        /// lives in memory.
+        /// Runs `n` turns of the loop that a C compiler makes of `for (i = 0; i < n; i++);` without optimisation: the
+        /// counter lives in memory.
         #[inline(never)]
         pub fn memory_loop(n: u64) {
             let mut counter = 0u64;
@@ -37,8 +37,8 @@ macro_rules! chain_functions {
             std::hint::black_box(counter);
         }
 
-        /// `n` turns of eight instructions of known kinds: a load, an addition, a store, an addition of vectors (on RISC-V of
-        /// floating-point numbers), a constant and the system call `getpid`, a decrement and a jump. The sum of the additions.
+        /// Runs `n` turns of eight instructions: a load, an addition, a store, an addition of vectors (on RISC-V of
+        /// floating-point numbers), a constant, the system call `getpid`, a decrement and a jump. Returns the sum.
         #[inline(never)]
         pub fn mixed_loop(n: u64) -> u64 {
             let mut word = 0u64;
@@ -53,8 +53,8 @@ macro_rules! chain_functions {
             word
         }
 
-        /// `n` additions of two registers, each waiting for the one before: one core cycle each. Not an addition
-        /// of a constant, which newer cores fold while renaming registers and which would read as 17 GHz.
+        /// Runs `n` additions of two registers, each waiting for the previous one: one core cycle each. It adds no
+        /// constant: newer cores fold such additions while renaming registers, and the result would read as 17 GHz.
         #[inline(never)]
         pub fn add_chain(n: u64) -> u64 {
             let mut sum = 1u64;
@@ -66,7 +66,7 @@ macro_rules! chain_functions {
             sum
         }
 
-        /// `n` multiplications, each waiting for the one before: three core cycles each on every x86-64 core
+        /// Runs `n` multiplications, each waiting for the previous one: three core cycles each on every x86-64 core
         /// since 2008 (Fog, *Instruction tables*), three or more on others.
         #[inline(never)]
         pub fn multiply_chain(n: u64) -> u64 {
@@ -79,11 +79,11 @@ macro_rules! chain_functions {
             product
         }
 
-        /// `steps` loads, each from the address that the one before it has loaded, with neither index nor
-        /// offset, which cost a cycle more on some cores. Returns the last address.
+        /// Runs `steps` loads, each from the address that the previous one has loaded. They use neither index nor
+        /// offset, which would cost a cycle more on some cores. Returns the last address.
         ///
         /// # Safety
-        /// RING: from `from` on, for as many words as there are steps.
+        /// RING must hold for `steps` words from `from` on.
         #[inline(never)]
         pub unsafe fn chase(from: *const u8, steps: u64) -> *const u8 {
             let mut at = from;

@@ -1,15 +1,15 @@
 //! The entry into the kernel: once, and in loops that begin a line of the instruction cache and fit into it.
 //!
-//! The place of a loop decides what the *kernel* costs: on Zen 4 (with safe returns and retpolines) everything that the kernel did
-//! took 30 to 50 % longer where the branch back lay in another line than the entry before it, or ended its line; in which processes
-//! depended on the page that each had drawn.
+//! The address of a loop changes the cost of the *kernel*: on Zen 4 (with safe returns and retpolines) all work of the kernel took
+//! 30 to 50 % longer if the branch back lay in another line than the entry before it, or ended its line. Which processes were
+//! affected depended on the page that each happened to get.
 //!
 //! # Invariants
 //!
 //! * **ENTRY**, **PURE**: as in the file of the architecture that uses them.
 
-/// Defines `syscall0` to `syscall6`: the instruction that enters; names for the number, the first argument and the answer; the
-/// operands of these without and with the argument; the registers of the other arguments; and what is lost.
+/// Defines `syscall0` to `syscall6`. Parameters: the instruction that enters; names for the number, the first argument and the
+/// return value; their operands without and with the argument; the registers of the other arguments; the overwritten registers.
 macro_rules! entry_functions {
     (@call $(#[$text:meta])* $name:ident($($parameter:ident: $type:ty),*), [$($unpack:tt)*], $answer:ident,
      $enter:literal, [$($operand:tt)*] [$($register:tt $value:ident),*] [$($lost:tt),*]) => {
@@ -66,10 +66,10 @@ macro_rules! entry_functions {
     };
 }
 
-/// Defines the loops of entries: the instruction that enters, and the registers that it loses; the registers of the number and the
-/// arguments; the instructions that set the number and the first argument; those that keep the lowest and the highest answer, make
-/// an answer the first argument, and end a turn. Between `[` and `]` stand, for loops with the same arguments in each turn, how
-/// the first one is given, what sets it again, and what is lost.
+/// Defines the loops of entries. Parameters: the instruction that enters and the registers that it overwrites; the instructions
+/// that set the number and the first argument; the registers of the number and the arguments; the instructions that keep the
+/// lowest and highest return value, copy a return value to the first argument, and end a turn. `$same` is for loops with the same
+/// arguments in each turn: the operand of the first argument, the instruction that sets it again, and the overwritten registers.
 macro_rules! entry_loops {
     (@loop $(#[$text:meta])* [$($danger:tt)?] fn $name:ident, $enter:literal, $number:literal,
      [$n:tt, $a:tt, $b:tt, $c:tt, $d:tt, $e:tt, $f:tt], [$same:tt $($again:literal)?; $($lost:tt),*], $($turn:literal),*) => {
@@ -105,8 +105,8 @@ macro_rules! entry_loops {
             [] fn repeat_no_syscall, "", $number, [$n, $a, $b, $c, $d, $e, $f], $same, $($low,)* $($high,)* $($turn),*
         }
 
-        /// Enters the kernel twice in each of `n` turns, with a number and a first argument for each entry and two more that
-        /// both share. Returns the lowest answer of each.
+        /// Enters the kernel twice in each of `n` turns. Each entry has a number and a first argument of its own; both share
+        /// two more arguments. Returns the lowest return value of each.
         ///
         /// # Safety
         /// ENTRY: see [`syscall1`], every time.
@@ -128,8 +128,8 @@ macro_rules! entry_loops {
             [low, next_low]
         }
 
-        /// Enters the kernel twice in each of `n` turns: with this number and up to four arguments, and with the next number and
-        /// the answer. Returns the lowest answer of each.
+        /// Enters the kernel twice in each of `n` turns: with `number` and up to four arguments, then with `next` and the first
+        /// entry's return value as argument. Returns the lowest return value of each.
         ///
         /// # Safety
         /// ENTRY: see [`syscall1`], every time.

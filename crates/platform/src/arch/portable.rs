@@ -1,5 +1,5 @@
-//! Any other processor of 64 bits under Linux, without an instruction of its own: the clock is the kernel's, the entry into the
-//! kernel that of the C library, and loops are the compiler's. No witness can step through an operation here.
+//! Any other 64-bit processor under Linux, without assembly: the clock is the kernel's, kernel entries go through the C library,
+//! and the compiler generates the loops. An operation cannot be single-stepped here.
 //!
 //! # Invariants
 //!
@@ -32,23 +32,23 @@ pub fn read() -> u64 {
     clock_gettime_ns(libc::CLOCK_MONOTONIC_RAW)
 }
 
-/// No processor's counter is read.
+/// Always `None`: no processor counter is read.
 pub fn frequency() -> Option<(f64, &'static str)> {
     None
 }
 
-/// The kernel's clock is taken.
+/// Always [`Unfit::NotKnown`]: the kernel's clock is used.
 pub fn unfit() -> Option<Unfit> {
     Some(Unfit::NotKnown)
 }
 
-/// `n` turns of an empty loop.
+/// Runs `n` turns of an empty loop.
 #[inline(never)]
 pub fn register_loop(n: u64) {
     (0..n).for_each(|turn| _ = black_box(turn));
 }
 
-/// `n` turns of a loop whose counter lives in memory.
+/// Runs `n` turns of a loop whose counter lives in memory.
 #[inline(never)]
 pub fn memory_loop(n: u64) {
     let mut counter = 0u64;
@@ -57,7 +57,7 @@ pub fn memory_loop(n: u64) {
     }
 }
 
-/// `n` turns of a loop with a load, an addition, a store and the system call `getpid`. The sum of the additions.
+/// Runs `n` turns of a loop with a load, an addition, a store and the system call `getpid`. Returns the sum.
 #[inline(never)]
 pub fn mixed_loop(n: u64) -> u64 {
     let mut word = 0u64;
@@ -69,7 +69,7 @@ pub fn mixed_loop(n: u64) -> u64 {
     word
 }
 
-/// `n` steps of one core cycle, each waiting for the one before: additions and exclusive ors by turns, which no compiler sums up.
+/// Runs `n` steps of one core cycle, each waiting for the previous one: exclusive ors and additions in turn, which no compiler folds.
 #[inline(never)]
 pub fn add_chain(n: u64) -> u64 {
     let step = black_box(3u64);
@@ -77,50 +77,50 @@ pub fn add_chain(n: u64) -> u64 {
     if n % 2 == 1 { sum ^ step } else { sum }
 }
 
-/// `n` multiplications, each waiting for the one before.
+/// Runs `n` multiplications, each waiting for the previous one.
 #[inline(never)]
 pub fn multiply_chain(n: u64) -> u64 {
     let factor = black_box(3u64);
     (0..n).fold(1u64, |product, _| product.wrapping_mul(factor))
 }
 
-/// `steps` loads, each from the address that the one before it has loaded. Returns the last address.
+/// Runs `steps` loads, each from the address that the previous one has loaded. Returns the last address.
 ///
 /// # Safety
-/// RING: from `from` on, for as many words as there are steps.
+/// RING must hold for `steps` words from `from` on.
 #[inline(never)]
 pub unsafe fn chase(from: *const u8, steps: u64) -> *const u8 {
     // SAFETY: RING, promised by the caller.
     (0..steps).fold(from, |at, _| unsafe { at.cast::<*const u8>().read() })
 }
 
-/// No instruction that puts a line out of the caches is known.
+/// Whether user space may evict a line from the caches: no instruction for it is known.
 pub const CAN_EVICT: bool = false;
 
 /// Does nothing: see [`CAN_EVICT`].
 pub fn evict(_: &[u8]) {}
 
-/// The instruction that enters the kernel is not known.
+/// Always false: the instruction that enters the kernel is not known.
 pub fn is_kernel_entry(_: i64) -> bool {
     false
 }
 
-/// No code is written: see [`crate::cpu::flush_branch_predictor`].
+/// Empty, since no machine code is written: see [`crate::cpu::flush_branch_predictor`].
 pub const JUMP: &[u8] = &[];
-/// How far a jump would lead.
+/// Distance of a jump, bytes.
 pub const JUMP_BYTES: usize = 16;
 /// See [`JUMP`].
 pub const RETURN: &[u8] = &[];
 
-/// Nothing is published.
+/// Does nothing: no machine code is written.
 pub fn publish(_: &[u8]) {}
 
-/// AMD makes none of these.
+/// Always false: no processor of this architecture is a Zen.
 pub fn is_amd_before_zen_5() -> bool {
     false
 }
 
-/// Enters the kernel with six arguments, the most that it takes; the answer is a negative error number where the C library has one.
+/// Enters the kernel with six arguments, the most that it takes. Returns the negative error number if the call fails.
 ///
 /// # Safety
 /// ENTRY: the call must not write to memory or end the process in a way that the caller does not expect.
@@ -196,8 +196,8 @@ fn fold_answers(n: u64, mut enter: impl FnMut() -> i64) -> Answers {
     })
 }
 
-/// Enters the kernel twice in each of `n` turns, with a number and a first argument for each entry and two more that
-/// both share. Returns the lowest answer of each.
+/// Enters the kernel twice in each of `n` turns. Each entry has a number and a first argument of its own; both share
+/// two more arguments. Returns the lowest return value of each.
 ///
 /// # Safety
 /// ENTRY: see [`syscall6`], every time.
@@ -210,8 +210,8 @@ pub unsafe fn repeat_two_syscalls(calls: [(i64, usize); 2], [b, c]: [usize; 2], 
     })
 }
 
-/// Enters the kernel twice in each of `n` turns: with this number and up to four arguments, and with the next number and
-/// the answer. Returns the lowest answer of each.
+/// Enters the kernel twice in each of `n` turns: with `number` and up to four arguments, then with `next` and the first
+/// entry's return value as argument. Returns the lowest return value of each.
 ///
 /// # Safety
 /// ENTRY: see [`syscall6`], every time.

@@ -6,9 +6,9 @@
 //! * **PURE**: the assembly touches only the registers it declares, no memory, no stack.
 //! * **OWN-WORD**: the assembly writes one word to which the function holds the only reference.
 //! * **RING**: each word that is loaded holds the address of another such word, and none of them changes meanwhile.
-//! * **OWN-CODE**: the kernel is asked to forget stale copies of bytes that are borrowed for as long, and changes none.
+//! * **OWN-CODE**: the kernel drops stale copies of bytes that stay borrowed meanwhile, and changes none of them.
 //! * **ENTRY**: a kernel entry is given a call number and arguments whose effect on memory the caller
-//!   answers for. All registers but `a0`, the answer, and `a7`, the number, come back as they were: a call that the
+//!   answers for. All registers keep their values but `a0`, the return value, and `a7`, the number: a call that the
 //!   kernel restarts by itself after a stop (`restart_syscall`) has another number.
 #![allow(unsafe_code)]
 
@@ -19,7 +19,7 @@ use std::arch::asm;
 pub const COUNTER: &str = "time";
 
 /// Opens a bracket. The architecture has no instruction that waits for all earlier ones; `fence` waits for their memory
-/// accesses, and reading a CSR drains the pipeline of the cores that there are.
+/// accesses, and reading a CSR drains the pipeline of existing cores.
 #[inline(always)]
 pub fn start() -> u64 {
     let ticks;
@@ -28,7 +28,7 @@ pub fn start() -> u64 {
     ticks
 }
 
-/// Closes a bracket: the fences wait for what is timed, and keep out what follows.
+/// Closes a bracket: the fences wait for the timed accesses and keep later ones out.
 #[inline(always)]
 pub fn stop() -> u64 {
     let ticks;
@@ -48,20 +48,20 @@ pub fn read() -> u64 {
     ticks
 }
 
-/// What the firmware's device tree states, Hz. It is a statement, not a measurement.
+/// The counter's frequency, Hz, and its source: the firmware's device tree. The value is stated, not measured.
 pub fn frequency() -> Option<(f64, &'static str)> {
     let bytes = std::fs::read("/proc/device-tree/cpus/timebase-frequency").ok()?;
     let hz = u32::from_be_bytes(bytes.try_into().ok()?);
     (hz != 0).then_some((f64::from(hz), "timebase-frequency"))
 }
 
-/// The architecture promises a counter of constant rate, the same on all cores (Unprivileged ISA, Zicntr).
+/// Always `None`: the architecture promises a counter of constant rate, the same on all cores (Unprivileged ISA, Zicntr).
 pub fn unfit() -> Option<Unfit> {
     None
 }
 
-/// Executes an instruction `$n` times: blocks of 64 in a row, and the rest one by one. In a block `$groups` of `$group`, in which it
-/// stands several times, may take its place. The loop's own counter runs beside a chain and is hidden by it.
+/// Executes an instruction `$n` times: in blocks of 64, and the rest one by one. A block may consist of `$groups` copies of
+/// `$group`, which repeats the instruction. The loop counter runs in parallel with a dependency chain, which hides its cost.
 macro_rules! in_blocks {
     ($n:expr, $one:literal, $groups:literal of $group:literal, $($operands:tt)*) => {
         std::arch::asm!("beqz {b}, 3f", ".p2align 5", "2:", concat!(".rept ", $groups), $group, ".endr",
@@ -99,7 +99,7 @@ entry_loops! {
     turn "addi {n}, {n}, -1", "bnez {n}, 2b"
 }
 
-/// User space may not put a line out of the caches: Linux enables no `cbo.flush` for it (Zicbom).
+/// Whether user space may evict a line from the caches: Linux enables no `cbo.flush` for it (Zicbom).
 pub const CAN_EVICT: bool = false;
 
 /// Does nothing: see [`CAN_EVICT`].
@@ -110,16 +110,16 @@ pub fn is_kernel_entry(word: i64) -> bool {
     word & 0xffff_ffff == 0x73
 }
 
-/// `j` to what lies [`JUMP_BYTES`] ahead.
+/// Machine code of `j` to the address [`JUMP_BYTES`] ahead.
 pub const JUMP: &[u8] = &[0x6f, 0x00, 0x00, 0x01];
-/// How far [`JUMP`] leads from its own beginning.
+/// Distance from the beginning of a [`JUMP`] to its target, bytes.
 pub const JUMP_BYTES: usize = 16;
 
-/// `ret`.
+/// Machine code of `ret`.
 pub const RETURN: &[u8] = &[0x67, 0x80, 0x00, 0x00];
 
-/// Makes written code safe to run. `fence.i` holds for one core and the thread may move to another, so the kernel is asked
-/// (riscv_flush_icache(2)), whose number libc does not name.
+/// Makes written code safe to run, by riscv_flush_icache(2), whose number libc does not name. A `fence.i` here would act on
+/// one core only, and the thread may move to another.
 pub fn publish(code: &[u8]) {
     const FLUSH_INSTRUCTION_CACHE: i64 = 259;
     let range = code.as_ptr_range();
@@ -127,7 +127,7 @@ pub fn publish(code: &[u8]) {
     unsafe { syscall4(FLUSH_INSTRUCTION_CACHE, range.start as usize, range.end as usize, 0, 0) };
 }
 
-/// AMD makes none of these.
+/// Always false: no processor of this architecture is a Zen.
 pub fn is_amd_before_zen_5() -> bool {
     false
 }

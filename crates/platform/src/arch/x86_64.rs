@@ -4,12 +4,12 @@
 //! # Invariants
 //!
 //! * **ENTRY**: a kernel entry is given a call number and arguments whose effect on memory the caller
-//!   answers for; `rcx` and `r11` are declared lost, as the `syscall` instruction loses them, and `rax` is the answer.
-//!   All others come back as they were.
+//!   answers for. `rcx` and `r11` are declared lost, as the `syscall` instruction overwrites them, and `rax` is the
+//!   return value. All other registers keep their values.
 //! * **PURE**: the assembly touches only the registers it declares (and the flags), no memory, no stack.
 //! * **OWN-WORD**: the assembly writes one word to which the function holds the only reference.
 //! * **RING**: each word that is loaded holds the address of another such word, and none of them changes meanwhile.
-//! * **LINE**: a borrowed cache line is put out of the caches; none of its bytes changes.
+//! * **LINE**: a borrowed cache line is evicted from the caches; none of its bytes changes.
 #![allow(unsafe_code)]
 
 use super::{Answers, Unfit};
@@ -19,7 +19,7 @@ use std::arch::x86_64::{__cpuid, __cpuid_count};
 /// The name of the counter in a record.
 pub const COUNTER: &str = "tsc";
 
-/// Opens a bracket. `lfence` waits until everything before has finished, so that earlier work is not
+/// Opens a bracket. `lfence` waits until all earlier instructions have finished, so that they are not
 /// counted (Intel SDM vol. 2B, RDTSC; on AMD `lfence` does so since Linux sets DE_CFG bit 1).
 #[inline(always)]
 pub fn start() -> u64 {
@@ -29,14 +29,14 @@ pub fn start() -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
 
-/// Closes a bracket. `rdtscp` waits for what is timed; the `lfence` keeps what follows from starting
+/// Closes a bracket. `rdtscp` waits for the timed instructions; the `lfence` keeps later ones from starting
 /// before the counter is read. Stores may still be in flight: code that times stores ends with a fence.
 #[inline(always)]
 pub fn stop() -> u64 {
     stop_on().0
 }
 
-/// Closes a bracket, and returns the CPU too (Linux keeps node and CPU in TSC_AUX).
+/// Closes a bracket, and returns the counter and the CPU (Linux keeps node and CPU in TSC_AUX).
 #[inline(always)]
 pub fn stop_on() -> (u64, usize) {
     let (low, high, aux): (u32, u32, u32);
@@ -56,8 +56,8 @@ pub fn read() -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
 
-/// The bracket's opening with the barrier of Intel's paper of 2010 (Paoloni) and of the CSC501 report: `cpuid`,
-/// which a hypervisor answers in place of the processor.
+/// Opens a bracket with the barrier of Intel's paper of 2010 (Paoloni) and of the CSC501 report: `cpuid`,
+/// which a hypervisor emulates.
 #[inline(always)]
 pub fn start_cpuid() -> u64 {
     let (low, high): (u32, u32);
@@ -69,7 +69,7 @@ pub fn start_cpuid() -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
 
-/// The bracket's closing of the same recipe: `rdtscp`, then `cpuid` to keep later work out.
+/// Closes a bracket of [`start_cpuid`]: `rdtscp`, then `cpuid` to keep later instructions out.
 #[inline(always)]
 pub fn stop_cpuid() -> u64 {
     let (low, high): (u64, u64);
@@ -82,8 +82,8 @@ pub fn stop_cpuid() -> u64 {
     high << 32 | low
 }
 
-/// One read behind `serialize`, which orders more than `lfence` and needs no trap. Only where
-/// [`has_serialize`] says so.
+/// One read after `serialize`, which orders more than `lfence` and needs no trap. Call it only if
+/// [`has_serialize`] returns true.
 #[inline(always)]
 pub fn read_serialize() -> u64 {
     let (low, high): (u32, u32);
@@ -138,8 +138,8 @@ pub fn is_guest() -> bool {
     }
 }
 
-/// The counter's frequency as the processor (leaf 0x15) or the hypervisor (leaf 0x4000_0010, kHz) states
-/// it, Hz, and which of them does.
+/// The counter's frequency, Hz, and its source: the processor (CPUID leaf 0x15) or the hypervisor (leaf
+/// 0x4000_0010, in kHz).
 pub fn frequency() -> Option<(f64, &'static str)> {
     #[allow(unused_unsafe)]
     // SAFETY: PURE; each leaf is read only after the leaf that bounds it.
@@ -159,8 +159,8 @@ pub fn frequency() -> Option<(f64, &'static str)> {
     None
 }
 
-/// Whether the processor promises a counter that neither changes its rate nor stops: CPUID 0x8000_0007,
-/// EDX bit 8, which Linux shows as `constant_tsc nonstop_tsc`.
+/// Why the counter is unfit as a clock; `None` if it is fit. The processor promises a constant rate without stops by CPUID
+/// 0x8000_0007, EDX bit 8, which Linux shows as `constant_tsc nonstop_tsc`.
 pub fn unfit() -> Option<Unfit> {
     #[allow(unused_unsafe)]
     // SAFETY: PURE; the extended range's first leaf bounds it.
@@ -169,8 +169,8 @@ pub fn unfit() -> Option<Unfit> {
     if invariant { (!has_rdtscp()).then_some(Unfit::NoRdtscp) } else { Some(Unfit::NotConstant) }
 }
 
-/// Executes an instruction `$n` times: blocks of 64 in a row, and the rest one by one. In a block `$groups` of `$group`, in which it
-/// stands several times, may take its place. The loop's own counter runs beside a chain and is hidden by it.
+/// Executes an instruction `$n` times: in blocks of 64, and the rest one by one. A block may consist of `$groups` copies of
+/// `$group`, which repeats the instruction. The loop counter runs in parallel with a dependency chain, which hides its cost.
 macro_rules! in_blocks {
     ($n:expr, $one:literal, $groups:literal of $group:literal, $($operands:tt)*) => {
         std::arch::asm!("test {b}, {b}", "jz 3f", ".p2align 5", "2:", concat!(".rept ", $groups), $group, ".endr",
@@ -209,10 +209,10 @@ entry_loops! {
     turn "dec {n}", "jnz 2b"
 }
 
-/// User space may put a line out of the caches.
+/// Whether user space may evict a line from the caches.
 pub const CAN_EVICT: bool = true;
 
-/// Puts the cache line at the first byte out of all caches.
+/// Evicts the cache line of the first byte from all caches.
 pub fn evict(line: &[u8]) {
     // SAFETY: LINE; every x86-64 processor has CLFLUSH and MFENCE.
     unsafe { asm!("clflush [{at}]", "mfence", at = in(reg) line.as_ptr(), options(nostack)) };
@@ -224,14 +224,14 @@ pub fn is_kernel_entry(word: i64) -> bool {
     word & 0xffff == 0x050f
 }
 
-/// `jmp` to what lies [`JUMP_BYTES`] ahead.
+/// Machine code of `jmp` to the address [`JUMP_BYTES`] ahead.
 pub const JUMP: &[u8] = &[0xe9, JUMP_BYTES as u8 - 5, 0, 0, 0];
-/// How far [`JUMP`] leads from its own beginning.
+/// Distance from the beginning of a [`JUMP`] to its target, bytes.
 pub const JUMP_BYTES: usize = 16;
 
-/// `ret`.
+/// Machine code of `ret`.
 pub const RETURN: &[u8] = &[0xc3];
 
-/// Makes written code safe to run: nothing is left to do, since the processor itself drops what it has
-/// fetched when a store changes it (Intel SDM vol. 3A, *Self- and Cross-Modifying Code*).
+/// Makes written code safe to run, which takes no action here: the processor itself drops fetched instructions
+/// when a store changes them (Intel SDM vol. 3A, *Self- and Cross-Modifying Code*).
 pub fn publish(_: &[u8]) {}

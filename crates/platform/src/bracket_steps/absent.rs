@@ -1,8 +1,8 @@
-//! The functions of `bracket_steps` on a processor whose marks are not known: nothing is counted, and it is said why.
+//! The functions of `bracket_steps` on a processor without a known mark: they count nothing and return an error that says why.
 
 use crate::error::{Error, Result};
 
-/// Nothing: no process is watched.
+/// Does nothing: no process is traced.
 #[inline(always)]
 pub fn execute_mark() {}
 

@@ -19,7 +19,7 @@ const CONTROLLERS: [&str; 2] = ["memory", "pids"];
 #[derive(Debug)]
 pub struct OwnGroup {
     directory: PathBuf,
-    /// A container that shares the hierarchy does not see our process, and leaves what is locked.
+    /// Keeps a run in a container from removing the group: it shares the hierarchy, but does not see our process.
     _lock: Option<Flock<File>>,
 }
 
@@ -40,7 +40,7 @@ impl OwnGroup {
         &self.directory
     }
 
-    /// Removes it. If it is not empty, it stays, and a run after its process has ended removes it.
+    /// Removes the group if it is empty. Otherwise a later run removes it, after this process has ended.
     pub fn remove(&self) {
         let _ = fs::remove_dir(&self.directory);
     }
@@ -52,15 +52,15 @@ pub fn remove_stale_groups() {
     for group in CONTROLLERS.iter().flat_map(|controller| own_groups_and_ancestors(&files, controller)) {
         for entry in fs::read_dir(files.path(&group.directory())).into_iter().flatten().flatten() {
             let maker = entry.file_name().to_str().and_then(maker_pid);
-            let is_left = maker.is_some_and(|pid| process::process_start_ticks(pid).is_none());
-            if let Some(_lock) = is_left.then(|| lock_group(&entry.path())).flatten() {
+            let is_stale = maker.is_some_and(|pid| process::process_start_ticks(pid).is_none());
+            if let Some(_lock) = is_stale.then(|| lock_group(&entry.path())).flatten() {
                 let _ = fs::remove_dir(entry.path());
             }
         }
     }
 }
 
-/// Locks a group; `None` where another process has.
+/// Locks a group; `None` if it cannot be opened, or another process holds the lock.
 fn lock_group(group: &Path) -> Option<Flock<File>> {
     Flock::lock(plain_file::open_directory(group).ok()?, FlockArg::LockExclusiveNonblock).ok()
 }
@@ -79,7 +79,7 @@ impl Version {
         }
     }
 
-    /// How the line of `memory.stat` begins that counts the page cache, bytes.
+    /// The beginning of the line in `memory.stat` that states the size of the page cache, bytes.
     fn cache_key(self) -> &'static str {
         match self {
             Self::One => "cache ",
@@ -88,7 +88,7 @@ impl Version {
     }
 }
 
-/// A group with a limit. It stays until it is removed.
+/// A group with a memory limit. It stays until it is removed.
 #[derive(Debug)]
 pub struct MemoryCgroup {
     version: Version,
@@ -96,7 +96,7 @@ pub struct MemoryCgroup {
 }
 
 impl MemoryCgroup {
-    /// Makes a group below that of this process, or below one above it.
+    /// Makes a group with a limit of `bytes` below that of this process, or below one above it.
     ///
     /// # Errors
     /// Why no group can be made, as a part of a sentence.
@@ -104,7 +104,7 @@ impl MemoryCgroup {
         Self::first_usable(bytes, Ok)
     }
 
-    /// The first group that can be made and be used in this way: where either is refused, the next hierarchy is tried.
+    /// Returns the result of `use_it` for the first group that can be made and used. If either is refused, tries the next parent.
     fn first_usable<T>(
         bytes: u64,
         use_it: impl Fn(Self) -> std::result::Result<T, String>,
@@ -134,7 +134,7 @@ impl MemoryCgroup {
         self.write(self.version.limit_file(), bytes)
     }
 
-    /// Moves a process in, with its threads. Memory that it has touched before stays charged to its former group.
+    /// Moves a process and its threads into the group. Memory that it has touched before stays charged to its former group.
     ///
     /// # Errors
     /// [`Error::File`] where the kernel refuses.
@@ -142,7 +142,7 @@ impl MemoryCgroup {
         self.write("cgroup.procs", u64::from(pid.unsigned_abs()))
     }
 
-    /// Keeps what is in the group from being swapped. Without swap there is no such file, and version 1 has none.
+    /// Keeps the memory of the group from being swapped out. The file is absent without swap, and in version 1.
     pub fn forbid_swap(&self) {
         if self.version == Version::Two {
             let _ = self.write("memory.swap.max", 0);
@@ -160,11 +160,11 @@ impl MemoryCgroup {
     }
 }
 
-/// While it lives, this process has a limited amount of memory.
+/// While this value lives, this process has a limited amount of memory.
 pub struct LimitedMemory {
     /// `None` where a limit of about this size was in force already.
     made: Option<MemoryCgroup>,
-    /// The group that this process was in, to which it returns.
+    /// Directory of the former group of this process, to which it returns.
     own: PathBuf,
     version: Version,
 }
@@ -174,7 +174,7 @@ impl LimitedMemory {
     /// this size and this size.
     ///
     /// # Errors
-    /// [`Error::Missing`] where there is neither.
+    /// [`Error::Missing`] if neither is possible.
     pub fn enter(bytes: u64) -> Result<Self> {
         let files = KernelFiles::live();
         let groups = own_groups(&files, "memory");
@@ -202,15 +202,15 @@ impl LimitedMemory {
     ) -> std::result::Result<Self, String> {
         let former = groups.iter().find(|group| group.version == made.version);
         let own = former.map(|group| files.path(&group.directory())).ok_or("this process is in no group")?;
-        let taken_in = made.add_process(std::process::id() as i32);
-        taken_in.inspect_err(|_| made.group.remove()).map_err(|error| error.to_string())?;
+        let added = made.add_process(std::process::id() as i32);
+        added.inspect_err(|_| made.group.remove()).map_err(|error| error.to_string())?;
         Ok(Self { version: made.version, own, made: Some(made) })
     }
 
     /// Bytes of page cache that are charged to the group, by its own `memory.stat`.
     ///
     /// # Errors
-    /// The file cannot be read, or does not tell.
+    /// The file cannot be read, or lacks this number.
     pub fn cached_bytes(&self) -> Result<u64> {
         let group = self.made.as_ref().map_or(self.own.as_path(), MemoryCgroup::directory);
         let (path, key) = (group.join("memory.stat"), self.version.cache_key());
@@ -224,15 +224,15 @@ impl LimitedMemory {
 impl Drop for LimitedMemory {
     fn drop(&mut self) {
         if let Some(made) = &self.made {
-            // If it cannot return, the group stays and is removed by a run after this process has ended.
+            // If this process cannot return, the group stays. A run after its end removes the group.
             let _ = fs::write(self.own.join("cgroup.procs"), std::process::id().to_string());
             made.group.remove();
         }
     }
 }
 
-/// Groups below which another may be made that has a limit: that of this process, then those above it; version 1 first.
-/// A group of version 2 that has processes cannot hand the controller on, so there it is usually one above.
+/// Groups below which a group with a memory limit may be made: that of this process, then those above it; version 1 first.
+/// In version 2 a group that has processes cannot delegate the controller, so the parent is usually one above.
 fn possible_parents(files: &KernelFiles) -> Vec<(Version, PathBuf)> {
     let groups = own_groups_and_ancestors(files, "memory")
         .map(|group| (group.version, files.path(&group.directory())));
@@ -257,7 +257,7 @@ mod tests {
     use crate::testing::run_in_child_process;
 
     #[test]
-    fn the_name_of_a_group_tells_its_maker() {
+    fn the_process_that_made_a_group_is_read_from_its_name() {
         assert_eq!(maker_pid("syscost-17-0k3x9q"), Some(17));
         assert_eq!((maker_pid("syscost-test-17-0"), maker_pid("docker-17-0")), (None, None));
     }
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn version_2_limits_below_the_nearest_that_hands_the_controller_on() {
+    fn version_2_limits_below_the_nearest_group_that_delegates_the_controller() {
         let nearest = |controllers| {
             let machine = Machine::with_files(&[
                 ("proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 none rw\n"),
@@ -323,9 +323,9 @@ mod tests {
         }
     }
 
-    /// Children that other tests fork meanwhile would stay in the group.
+    /// It runs in its own process: children that other tests fork meanwhile would stay in the group.
     #[test]
-    fn a_process_that_enters_comes_back_and_nothing_is_left() {
+    fn a_process_returns_from_a_limited_group_which_is_removed() {
         run_in_child_process(|| {
             let Ok(limited) = LimitedMemory::enter(256 << 20) else { return };
             let is_inside =

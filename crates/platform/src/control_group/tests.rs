@@ -11,7 +11,7 @@ const MOUNTINFO: &str = include_str!("../../../../fixtures/captured/mountinfo.tx
 
 const UNIFIED: &str = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n";
 const CPU: &str = "33 31 0:30 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n";
-/// The same in a container that kept the path of its group outside.
+/// The same mount in a container, with the path that the group has outside.
 const CPU_OF_CONTAINER: &str =
     "33 31 0:30 /docker/0123abcd /sys/fs/cgroup/cpu,cpuacct ro - cgroup cgroup rw,cpu,cpuacct\n";
 
@@ -61,8 +61,8 @@ fn a_container_whose_group_is_the_root_of_the_mount_finds_it_there() {
 }
 
 #[test]
-fn a_container_that_is_told_a_path_from_outside_takes_the_mount_point() {
-    // What has the same beginning by chance is another group.
+fn a_container_that_sees_its_path_outside_uses_the_mount_point() {
+    // A path with the same beginning by chance is that of another group.
     let other = ("sys/fs/cgroup/user.slice/cpu.max", "100000 100000\n");
     let own = ("sys/fs/cgroup/cpu.max", "50000 100000\n");
     let files = [("proc/self/mountinfo", UNIFIED), ("proc/self/cgroup", V2), other, own];
@@ -100,7 +100,7 @@ fn a_quota_is_counted_in_cpus() {
 }
 
 #[test]
-fn the_smallest_quota_on_the_way_up_decides_and_its_group_counts_the_stops() {
+fn the_smallest_quota_of_a_group_and_its_ancestors_decides_and_counts_the_stops() {
     let stat = "nr_periods 1\nnr_throttled 0\nthrottled_usec 0\n";
     let machine = Machine::with_files(&[
         ("proc/self/mountinfo", UNIFIED),
@@ -138,7 +138,7 @@ fn without_files_there_is_no_quota_and_no_count() {
 }
 
 #[test]
-fn the_smallest_limit_on_the_way_up_is_the_one_that_holds() {
+fn the_smallest_limit_of_a_group_and_its_ancestors_holds() {
     let machine = Machine::with_files(&[
         ("proc/self/mountinfo", UNIFIED),
         ("proc/self/cgroup", "0::/outer/inner\n"),
@@ -147,10 +147,10 @@ fn the_smallest_limit_on_the_way_up_is_the_one_that_holds() {
         ("sys/fs/cgroup/outer/inner/memory.high", "268435456\n"),
         ("sys/fs/cgroup/outer/io.max", "8:0 rbps=1048576 wbps=max riops=max wiops=max\n"),
     ]);
-    let told = memory_limits(&machine.files);
-    assert_eq!(told.as_deref(), Some("512 MiB, slowed above 256 MiB"));
-    let told = io_limits(&machine.files);
-    assert_eq!(told.as_deref(), Some("8:0 rbps=1048576 wbps=max riops=max wiops=max"));
+    let limits = memory_limits(&machine.files);
+    assert_eq!(limits.as_deref(), Some("512 MiB, slowed above 256 MiB"));
+    let limits = io_limits(&machine.files);
+    assert_eq!(limits.as_deref(), Some("8:0 rbps=1048576 wbps=max riops=max wiops=max"));
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn version_1_has_files_of_its_own_and_a_large_number_for_no_limit() {
 }
 
 #[test]
-fn without_groups_nothing_is_known() {
+fn without_groups_the_limits_are_unknown() {
     let machine = Machine::with_files(&[]);
     assert_eq!((memory_limits(&machine.files), io_limits(&machine.files)), (None, None));
 }

@@ -6,8 +6,8 @@
 //! | in another one, with the same `/dev` (`unshare -n`, bubblewrap, rootless containers, which bind the host's nodes) | a lock on one byte of `/dev/null` |
 //! | in a container that has a `/dev` of its own | its use of the CPU, in `/proc/stat` ([`cpus_in_use`]) |
 //!
-//! Both marks are released by the kernel when the last process that holds them ends, and leave no file. The use of a CPU is
-//! looked at only if other tasks run at this moment, and then takes 20 ms, or 40 ms where the first choice is in use.
+//! The kernel releases the name and the lock when the last process that holds them ends, and neither leaves a file. The use of
+//! a CPU is sampled only if other tasks run at this moment, for 20 ms, or for 40 ms if the first choice is in use.
 
 use super::super::kernel_files::KernelFiles;
 use super::super::proc::busy_and_idle_ticks;
@@ -27,14 +27,14 @@ pub struct Claimed {
     _marks: Marks,
 }
 
-/// Claims the CPU to measure on: of the fastest class, or of what the user has chosen, the first one that no other run has claimed
-/// and no task keeps busy ([`choose_own_cpus`] orders them). If tasks keep every unclaimed CPU busy, it takes the first of
-/// those. If all are claimed, it waits until one is released, a signal arrives, or 200 s have passed: a stopped
+/// Claims the CPU to measure on: the first of [`choose_own_cpus`] (the fastest class, or the user's choice) that no other run
+/// has claimed and no task keeps busy. If tasks keep every unclaimed CPU busy, it claims the first of those. If all are
+/// claimed, it waits until one is released, a signal arrives, or 200 s have passed. The wait is limited because a stopped
 /// process may hold the claim, and the driver takes a longer silence for a case that hangs.
 pub fn claim_cpu() -> Option<Claimed> {
     const LONGEST: Duration = Duration::from_secs(200);
     let begun = Instant::now();
-    // A choice that became impossible meanwhile leaves none.
+    // If the user's choice has become impossible meanwhile, no CPU is left.
     let cpus = choose_own_cpus().map_or(Vec::new(), |(cpus, _)| cpus);
     loop {
         let in_use = if cpus.len() > 1 { cpus_in_use(&cpus) } else { Vec::new() };
@@ -64,13 +64,13 @@ impl Marks {
     }
 }
 
-/// The lock of another process.
+/// The error if another process holds the lock.
 struct IsHeld;
 
 /// Locks the byte of `/dev/null` that stands for this CPU; `None` where that is not allowed. The lock belongs to the open file
 /// (fcntl(2), `F_OFD_SETLK`), so forked children keep it.
 fn lock_cpu_byte(cpu: usize) -> Result<Option<File>, IsHeld> {
-    /// The first byte: far from those that others may lock. The letters spell "syscost".
+    /// Offset of the byte for CPU 0, far from bytes that other programs may lock. Its letters spell "syscost".
     const FIRST: i64 = 0x73_7973_636f_7374;
     let Ok(file) = File::options().read(true).write(true).open("/dev/null") else { return Ok(None) };
     let lock = libc::flock {
@@ -87,8 +87,8 @@ fn lock_cpu_byte(cpu: usize) -> Result<Option<File>, IsHeld> {
     }
 }
 
-/// Between two readings: two of the kernel's clock ticks, of which a CPU that is used throughout has no idle one.
-const LOOK: Duration = Duration::from_millis(20);
+/// Time between two readings: two of the kernel's clock ticks. A CPU that is busy throughout has no idle tick in it.
+const SAMPLE_TIME: Duration = Duration::from_millis(20);
 
 /// Returns the CPUs that were busy throughout two samples of 20 ms. If no other task runs, it returns at once. If
 /// the first CPU is free in the first sample, the result is empty: a daemon's few milliseconds are no reason to
@@ -114,7 +114,7 @@ fn running_tasks(text: &str) -> Option<usize> {
 
 fn sample_cpus_in_use(files: &KernelFiles, cpus: &[usize]) -> Vec<usize> {
     let Some(before) = files.read_text("/proc/stat") else { return Vec::new() };
-    std::thread::sleep(LOOK);
+    std::thread::sleep(SAMPLE_TIME);
     let after = files.read_text("/proc/stat").unwrap_or_default();
     cpus.iter().copied().filter(|&cpu| is_in_use(&before, &after, cpu)).collect()
 }
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_lock_is_seen_where_names_are_not() {
-        /// No machine has it.
+        /// A CPU that no machine has.
         const CPU: usize = 1 << 20;
         let Ok(Some(first)) = lock_cpu_byte(CPU) else {
             print_skipped("/dev/null cannot be locked here");
@@ -177,11 +177,11 @@ mod tests {
     }
 
     #[test]
-    fn a_look_takes_less_than_the_fifty_milliseconds_that_a_start_may() {
+    fn finding_the_cpus_in_use_takes_less_than_ten_samples() {
         let begun = std::time::Instant::now();
         let cpus = allowed_cpus();
         run_on_cpu(cpus[0], || cpus_in_use(&cpus)).expect("pinned");
-        // On a machine that is overloaded a sleep is late; ten looks would be a mistake.
-        assert!(begun.elapsed() < 10 * LOOK, "{:?}", begun.elapsed());
+        // It should take at most 40 of the 50 ms that a start may take. On an overloaded machine sleeps end late: allow ten.
+        assert!(begun.elapsed() < 10 * SAMPLE_TIME, "{:?}", begun.elapsed());
     }
 }

@@ -1,5 +1,5 @@
-//! Classes of CPUs. On a hybrid processor the same work costs differently by the CPU that does it, so that a figure holds for one
-//! class, and which one it is must not be left to the numbering.
+//! Classes of CPUs. On a hybrid processor the cost of the same work depends on the CPU, so that a figure holds for one class.
+//! The choice of the class must not depend on how the CPUs are numbered.
 //!
 //! | the kernel shows classes by | where |
 //! |---|---|
@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 const CPUS: &str = "sys/devices/system/cpu";
 /// The counters of Intel's classes, the fastest class first.
 const COUNTERS: [&str; 3] = ["core", "atom", "lowpower"];
-/// Names a CPU or a class in place of the fastest class.
+/// Environment variable with the CPU or class to measure on, in place of the fastest class.
 pub const CPU_VARIABLE: &str = "SYSCOST_CPU";
 
 /// CPUs of one kind.
@@ -26,12 +26,12 @@ pub struct CpuClass {
     pub cpus: Vec<usize>,
 }
 
-/// The classes of these CPUs, the fastest first. Empty if all CPUs of the machine are of one class, or the kernel does not tell.
+/// The classes of these CPUs, the fastest first. Empty if all CPUs of the machine are of one class, or the kernel shows none.
 pub fn cpu_classes(files: &KernelFiles, cpus: &[usize]) -> Vec<CpuClass> {
     let online = files.read_first_line(&format!("{CPUS}/online")).map(|list| cpu_list::parse(&list));
     let online = online.unwrap_or_else(|| cpus.to_vec());
     let mut classes = classes_by_counters(files, &online);
-    // A CPU without a class would be left out without a word.
+    // If a CPU has no class by counters, they cannot be used: it would be left out silently.
     if classes.iter().map(|class| class.cpus.len()).sum::<usize>() != online.len() {
         classes = classes_by_capacity(files, &online).unwrap_or_default();
     }
@@ -54,7 +54,7 @@ fn classes_by_counters(files: &KernelFiles, cpus: &[usize]) -> Vec<CpuClass> {
     COUNTERS.iter().filter_map(class).collect()
 }
 
-/// `None` if a CPU has no capacity.
+/// The classes by capacity, the fastest first; `None` if the kernel states no capacity for one of the CPUs.
 fn classes_by_capacity(files: &KernelFiles, cpus: &[usize]) -> Option<Vec<CpuClass>> {
     let mut capacities = std::collections::BTreeMap::<u32, Vec<usize>>::new();
     for &cpu in cpus {
@@ -65,9 +65,9 @@ fn classes_by_capacity(files: &KernelFiles, cpus: &[usize]) -> Option<Vec<CpuCla
     Some(capacities.into_iter().rev().map(class).collect())
 }
 
-/// The CPUs of these on which a run may measure, the one to prefer first, and the name of their class where there are several.
-/// Interrupts and daemons prefer the first CPUs, so that the highest number is preferred. `choice` is the number of a CPU or the
-/// name of a class; without one it is the fastest class.
+/// The CPUs among `allowed` on which a run may measure, the preferred one first, and the name of their class if there are
+/// several. The highest number is preferred, since interrupts and daemons prefer the first CPUs. `choice` is the number of a
+/// CPU or the name of a class; the default is the fastest class.
 ///
 /// # Errors
 /// [`Error::Usage`] if there is no such CPU or class.
@@ -90,7 +90,7 @@ pub fn choose_cpus(
     class.ok_or_else(|| unknown_choice(choice, allowed, &classes))
 }
 
-/// The same of the CPUs that this process may use, as its user has chosen.
+/// As [`choose_cpus`], with the CPUs that this process may use and its user's choice.
 ///
 /// # Errors
 /// As of [`choose_cpus`].
@@ -110,7 +110,7 @@ fn unknown_choice(choice: &str, allowed: &[usize], classes: &[CpuClass]) -> Erro
 
 static CHOICE: OnceLock<Option<String>> = OnceLock::new();
 
-/// Fixes the choice of this process; without a call, it is that of `SYSCOST_CPU`.
+/// Fixes the CPU or class that this process measures on. Without a call, `SYSCOST_CPU` decides.
 ///
 /// # Errors
 /// [`Error::Usage`] if there is no such CPU or class, or another choice was fixed.
@@ -122,7 +122,7 @@ pub fn fix_choice(choice: &str) -> Result<()> {
     }
 }
 
-/// The number of a CPU or the name of a class that the user has chosen.
+/// The user's choice: the number of a CPU or the name of a class.
 pub fn fixed_choice() -> Option<&'static str> {
     let from_environment = || std::env::var(CPU_VARIABLE).ok().filter(|choice| !choice.is_empty());
     CHOICE.get_or_init(from_environment).as_deref()
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_named_with_what_is() {
+    fn an_unknown_choice_is_refused_with_the_possible_ones() {
         let error =
             |choice| choose_cpus(&intel_hybrid().files, &[0, 1, 8], Some(choice)).unwrap_err().to_string();
         assert_eq!(

@@ -1,4 +1,5 @@
-//! Lists of CPUs or nodes as the kernel writes them: `0-3,8`. Sets of CPUs as the kernel takes them, for every CPU that Linux can have. The sets of the C library and of nix end at 1024.
+//! Lists of CPUs or nodes in the kernel's notation: `0-3,8`. Sets of CPUs in the kernel's format, for every CPU that Linux can
+//! have. The sets of the C library and of nix end at 1024.
 //!
 //! # Invariants
 //!
@@ -8,7 +9,7 @@
 
 use nix::errno::Errno;
 
-/// The CPUs of a list in the kernel's notation. A part that is no number or range is left out, so that no CPU is
+/// The CPUs of a list in the kernel's notation. A part that is neither a number nor a range is ignored, so that no CPU is
 /// reported that does not exist.
 pub fn parse(list: &str) -> Vec<usize> {
     list.trim().split(',').filter_map(parse_range).flatten().collect()
@@ -35,7 +36,7 @@ pub fn format(cpus: &[usize]) -> String {
 }
 
 /// The most CPUs that Linux can be built for (`NR_CPUS` of arch/x86/Kconfig). The kernel refuses to write its mask into a
-/// shorter one (EINVAL), and ignores what is longer than its own.
+/// shorter one (EINVAL), and ignores the excess bits of a longer one.
 const MOST: usize = 8192;
 const BITS: usize = usize::BITS as usize;
 

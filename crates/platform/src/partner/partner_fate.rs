@@ -8,9 +8,9 @@ use nix::sys::signal::Signal;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fate {
     words: String,
-    /// Its call was refused: that is no proof against what is measured.
+    /// The error of the partner's refused call, which disproves nothing about the measured operation.
     refused: Option<Errno>,
-    /// A signal ended it, as the kernel's where memory is short, or another user's.
+    /// Whether a signal ended the partner, such as the kernel's when memory is short, or another user's.
     killed: bool,
 }
 

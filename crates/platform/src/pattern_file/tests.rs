@@ -8,7 +8,7 @@ fn make(bytes: u64, way: Way) -> Option<(tempfile::TempDir, PatternFile)> {
 }
 
 #[test]
-fn its_name_is_gone_and_each_sector_holds_its_number() {
+fn a_filled_file_has_no_name_and_each_sector_holds_its_number() {
     let (directory, file) = make(3 << 20, Way::Cached).expect("a file");
     assert_eq!(std::fs::read_dir(directory.path()).expect("read").count(), 0);
     let mut block = vec![0; 4096];
@@ -44,7 +44,7 @@ fn a_directory_that_has_vanished_is_named() {
 }
 
 #[test]
-fn a_block_below_that_of_the_device_is_missing() {
+fn a_block_shorter_than_that_of_the_device_is_refused() {
     let Some((_directory, file)) = make(1 << 20, Way::Direct) else { return };
     if file.direct_alignment().is_some_and(|least| least > 0) {
         assert!(matches!(file.check_block_size(1), Err(Error::Missing(_))));

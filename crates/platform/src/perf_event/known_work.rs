@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// How often the work is done. An interrupt adds to one count, never to all, and takes from none.
+/// How often the work is done. An interrupt raises one count, never all, and lowers none.
 const TRIES: usize = 3;
 /// Instructions of a loop of half as many turns.
 const INSTRUCTIONS: u64 = 200_000;
@@ -18,28 +18,28 @@ const INSTRUCTIONS: u64 = 200_000;
 const CYCLES: u64 = 100_000;
 /// Turns of a loop that takes 0.3 ms or more on any processor.
 const BUSY_TURNS: u64 = 3_000_000;
-/// Branches of which half are taken, in an order that nothing can learn.
+/// Number of branches, of which half are taken, in an order that no predictor can learn.
 const BRANCHES: u64 = 20_000;
 /// Cache lines that are evicted and read again.
 const LINES: usize = 4_096;
-/// Bytes from one line to the next: two lines, so that the neighbour is not fetched with it.
+/// Bytes from one of them to the next: two lines, so that the neighbour is not fetched with it.
 const LINE_STRIDE: usize = 128;
 /// Pages that are touched for the first time.
 const FRESH_PAGES: u64 = 16;
-/// Pages of a walk that is longer than any translation buffer has entries.
+/// Pages of a walk: more than any translation buffer has entries.
 const WALKED_PAGES: usize = 4_096;
 /// Naps, in each of which the thread gives up its CPU.
 const NAPS: u64 = 3;
 /// The length of a nap.
 const NAP: Duration = Duration::from_micros(50);
 
-/// Work of which it is known how often the event happens.
+/// Work that causes a known number of events.
 struct Work {
     /// The work in words.
     what: &'static str,
-    /// Every count must reach this …
+    /// Every count must reach this number.
     least: u64,
-    /// … and the lowest of them must not exceed this: ten times what is due, for interrupts and odd processors.
+    /// The lowest count must not exceed this number: at least ten times the due one, for interrupts and odd processors.
     most: u64,
     perform: fn() -> Result<()>,
 }
@@ -76,7 +76,7 @@ fn work_for_event(event: &Event) -> Option<Work> {
             new_work("the first touch of 16 pages", FRESH_PAGES, 100 * FRESH_PAGES, touch)
         }
         "context-switches" => new_work("3 naps", NAPS, 1_000 * NAPS, take_naps),
-        // Without a second CPU there is no migration, and 0 is what it should say.
+        // Without a second CPU there is no migration, and 0 is the right count.
         "cpu-migrations" if cpu::allowed_cpus().len() > 1 => {
             new_work("a move to another CPU", 1, 1_000, migrate_thread)
         }
@@ -84,7 +84,7 @@ fn work_for_event(event: &Event) -> Option<Work> {
     })
 }
 
-/// Checks, once a process and event, that a counter of this event counts known work.
+/// Checks, once per event in a process, that a counter of this event counts known work.
 ///
 /// # Errors
 /// [`Error::Missing`] with the count, if it does not; any other error where the counter cannot be opened or read.
@@ -103,7 +103,7 @@ pub(super) fn prove_event(event: Event) -> Result<()> {
     judged.get().cloned().flatten().map_or(Ok(()), |sentence| Err(Error::Missing(sentence)))
 }
 
-/// What is wrong with the counter of this event, as a sentence.
+/// A sentence on what is wrong with the counter of this event; `None` if it counts.
 fn judge_event(event: &Event) -> Result<Option<String>> {
     let Some(work) = work_for_event(event) else { return Ok(None) };
     let counter = Counter::open_with_fallback(*event, 0, 0)?;
@@ -149,7 +149,7 @@ fn run_random_branches() -> Result<()> {
     let mut random = 0x9e37_79b9_7f4a_7c15 ^ arch::read() | 1;
     for _ in 0..BRANCHES {
         random = next_random(random);
-        // An arm that must not be executed twice cannot become a conditional move.
+        // `black_box` in the arm keeps the compiler from making a conditional move of it.
         if random >> 40 & 1 == 1 {
             _ = black_box(random);
         }
@@ -203,7 +203,7 @@ mod tests {
     use crate::testing::print_skipped;
 
     #[test]
-    fn a_counter_that_says_nothing_too_little_or_anything_is_refused() {
+    fn a_counter_with_zero_too_low_or_too_high_counts_is_refused() {
         let work = new_work("a loop", 190, 2_000, || Ok(()));
         for counts in [[0, 0, 0], [200, 150, 200], [9_000, 9_000, 9_001]] {
             let sentence = miscount_message("instructions", &work, &counts).expect("refused");

@@ -23,10 +23,10 @@ const ENABLE: u64 = 0x2400;
 const DISABLE: u64 = 0x2401;
 /// `PERF_TYPE_TRACEPOINT`.
 const TRACEPOINT: u32 = 2;
-/// Directories in which the kernel shows its tracepoints, if one is mounted.
+/// Directories in which the kernel shows its tracepoints, if tracefs is mounted there.
 const TRACE_FILES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// The kernel's function of getppid(2).
+/// The kernel's function that implements getppid(2).
 pub const GETPPID: &CStr = if cfg!(target_arch = "x86_64") {
     c"__x64_sys_getppid"
 } else if cfg!(target_arch = "aarch64") {
@@ -37,7 +37,7 @@ pub const GETPPID: &CStr = if cfg!(target_arch = "x86_64") {
     c"sys_getppid"
 };
 
-/// A probe of this thread, which counts how often it was hit. It goes with its value.
+/// A probe of this thread, which counts how often it was hit. Dropping the value removes it.
 pub struct Probe(File);
 
 impl Probe {
@@ -105,10 +105,10 @@ impl Probe {
         })
     }
 
-    /// How often it was hit.
+    /// How often the probe was hit.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The count cannot be read.
     pub fn count(&self) -> Result<u64> {
         let mut count = [0; 8];
         let read = (&self.0).read_exact(&mut count);
@@ -116,7 +116,7 @@ impl Probe {
         Ok(u64::from_ne_bytes(count))
     }
 
-    /// Switches it off and on again: two system calls.
+    /// Switches the probe off and on again: two system calls.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -133,14 +133,14 @@ fn read_number(path: &str) -> Option<u64> {
     std::fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// The number of a kind of event, which a kernel without it does not have.
+/// The number of a kind of event; [`Error::Missing`] if the kernel does not have this kind.
 fn kind_number(name: &str) -> Result<u32> {
     let path = format!("/sys/bus/event_source/devices/{name}/type");
     let number = read_number(&path).and_then(|number| number.try_into().ok());
     number.ok_or_else(|| Error::Missing(format!("this kernel has no {name}s ({path})")))
 }
 
-/// The file of this process's program that an address was mapped from, and the offset in it.
+/// The file of this program, and the offset in it of the code at this address.
 fn place_in_file(address: usize) -> Result<(CString, u64)> {
     let mappings = own_code_mappings().map_err(|e| Error::file("/proc/self/maps", "reading", e))?;
     let offset = mappings
@@ -181,7 +181,7 @@ mod tests {
     fn an_event_of_the_kernel_counts_calls() {
         let probes =
             [|| Probe::on_kernel_function(GETPPID), || Probe::on_tracepoint("syscalls/sys_enter_getppid")];
-        // One at a time: to say that the first is skipped makes this call too.
+        // One at a time: printing that the first is skipped calls getppid too.
         for probe in probes {
             let Some(probe) = value_or_skip(probe()) else { continue };
             (0..5).for_each(|_| _ = nix::unistd::getppid());

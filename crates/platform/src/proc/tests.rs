@@ -17,7 +17,7 @@ fn schedstat_is_three_numbers() {
 }
 
 #[test]
-fn a_cpu_is_busy_with_all_but_idling_and_what_was_stolen() {
+fn busy_time_excludes_idle_and_stolen_time() {
     assert_eq!(busy_ticks(STAT, &[0, 10]), Some(917 + 1518 + 52));
     assert_eq!(busy_ticks(STAT, &[0, 1]), Some(1 + 2 + 3 + 6 + 7));
     assert_eq!(busy_ticks(STAT, &[0, 1, 10]), Some(0));
@@ -25,7 +25,7 @@ fn a_cpu_is_busy_with_all_but_idling_and_what_was_stolen() {
 }
 
 #[test]
-fn steal_is_that_of_the_cpu_asked_for() {
+fn stolen_time_is_that_of_the_given_cpu() {
     assert_eq!(stolen_ticks(STAT, 1), Some(1167));
     assert_eq!(stolen_ticks(STAT, 10), Some(8));
     assert_eq!(stolen_ticks(STAT, 2), None);
@@ -43,7 +43,7 @@ fn interrupts_are_summed_for_one_cpu() {
 }
 
 #[test]
-fn old_kernels_without_a_steal_column_tell_nothing() {
+fn old_kernels_without_a_steal_column_have_no_stolen_time() {
     assert_eq!(stolen_ticks("cpu0 1 2 3 4\n", 0), None);
     for text in ["cpu  1 2 3 4\n", "cpu  0 0 0 0 0 0 0 0\n", ""] {
         assert_eq!(stolen_share(text), None);
@@ -101,14 +101,14 @@ fn a_capability_is_one_bit() {
 }
 
 #[test]
-fn the_soft_limit_counts() {
+fn the_soft_limit_on_locked_memory_is_read() {
     assert_eq!(locked_memory_limit(LIMITS), Some(8_388_608));
     assert_eq!(locked_memory_limit("Max locked memory  unlimited unlimited bytes"), Some(u64::MAX));
     assert_eq!(locked_memory_limit(""), None);
 }
 
 #[test]
-fn the_page_size_stands_behind_its_tag() {
+fn the_page_size_follows_its_tag() {
     let words = [33_usize, 6, 6, 4096, 0, 0];
     let auxv: Vec<u8> = words.iter().flat_map(|w| w.to_ne_bytes()).collect();
     assert_eq!(page_size(&auxv), Some(4096));
@@ -116,7 +116,7 @@ fn the_page_size_stands_behind_its_tag() {
 }
 
 #[test]
-fn both_texts_are_understood() {
+fn bytes_of_devices_and_networks_are_parsed() {
     let io = "rchar: 6976\nwchar: 0\nsyscr: 10\nsyscw: 0\nread_bytes: 4096\nwrite_bytes: 8192\n\
               cancelled_write_bytes: 0\n";
     assert_eq!(parse_device_bytes(io), Some(Moved { read: 4096, written: 8192 }));
@@ -143,7 +143,7 @@ fn a_text_of_several_pages_is_read_whole() {
 }
 
 #[test]
-fn what_memory_holds_is_charged_to_no_device() {
+fn a_read_from_memory_is_charged_to_no_device() {
     let mut account = Account::open(Source::Device).expect("an account");
     let before = account.read().expect("counted");
     std::fs::read("/proc/self/status").expect("read");
@@ -151,7 +151,7 @@ fn what_memory_holds_is_charged_to_no_device() {
 }
 
 #[test]
-fn a_count_that_may_not_be_read_is_not_missing() {
+fn the_advice_depends_on_why_a_count_cannot_be_opened() {
     assert!(absence_advice(std::io::ErrorKind::PermissionDenied).contains("chmod +r"));
     assert!(absence_advice(std::io::ErrorKind::NotFound).contains("mount /proc"));
 }

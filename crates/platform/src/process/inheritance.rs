@@ -1,4 +1,4 @@
-//! What a process inherits from the one that started it besides signals, and what a measuring process does about it.
+//! The settings, besides signals, that a process inherits from the one that started it, and how a measuring process resets them.
 //!
 //! # Invariants
 //!
@@ -45,7 +45,7 @@ struct Attributes {
     clamp: [u32; 2],
 }
 
-/// The scheduling of this thread. Where the kernel does not tell, that of an ordinary task.
+/// The scheduling of this thread. If the kernel refuses the call, it is that of an ordinary task.
 pub fn read_scheduling() -> Scheduling {
     let mut found = Attributes::default();
     let bytes = size_of::<Attributes>();
@@ -59,26 +59,26 @@ pub fn read_scheduling() -> Scheduling {
         policy: found.policy as i32,
         priority: found.priority as i32,
         nice: super::niceness(0),
-        // Without clamps the kernel tells zeros.
+        // A kernel without clamps returns zeros.
         clamp: Some((least, most)).filter(|_| found.size as usize == bytes && most > 0),
     }
 }
 
-/// Makes this thread an ordinary task (`SCHED_OTHER`), if it is none.
+/// Makes this thread an ordinary task (`SCHED_OTHER`), unless it is one.
 ///
 /// # Errors
-/// The error number of the kernel. From `SCHED_IDLE` it takes a privilege, or a fitting RLIMIT_NICE.
+/// The error number of the kernel. Leaving `SCHED_IDLE` needs a privilege, or a sufficient RLIMIT_NICE.
 pub fn set_ordinary_class() -> Result<(), Errno> {
     match current_class() {
         libc::SCHED_OTHER => Ok(()),
-        // A task that may not drop this flag may keep it.
+        // A task that may not drop `SCHED_RESET_ON_FORK` may still change its class and keep the flag.
         _ => set_scheduling_class(libc::SCHED_OTHER, 0)
             .or_else(|_| set_scheduling_class(libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK, 0)),
     }
 }
 
-/// The same for a task of a real-time class only: one that never waits would keep its CPU from all others. It allocates
-/// nothing, so that a forked child can use it.
+/// As [`set_ordinary_class`], for a task of a real-time class only: if it never waits, no other task gets its CPU. It
+/// allocates nothing, so that a forked child can use it.
 ///
 /// # Errors
 /// The error number of the kernel.
@@ -87,7 +87,7 @@ pub fn leave_real_time_class() -> Result<(), Errno> {
 }
 
 fn current_class() -> i32 {
-    // A kernel that does not tell has ordinary tasks alone.
+    // A kernel that refuses the call is taken to have ordinary tasks only.
     scheduling_class().unwrap_or(libc::SCHED_OTHER) & !libc::SCHED_RESET_ON_FORK
 }
 
@@ -96,7 +96,7 @@ pub fn is_real_time(policy: i32) -> bool {
     matches!(policy, libc::SCHED_FIFO | libc::SCHED_RR | libc::SCHED_DEADLINE)
 }
 
-/// By how much the kernel may delay the time-outs of this thread, ns (`PR_SET_TIMERSLACK`); `None` where it does not tell.
+/// The time by which the kernel may delay time-outs of this thread, ns (`PR_SET_TIMERSLACK`); `None` if it refuses the call.
 pub fn timer_slack_ns() -> Option<u64> {
     // SAFETY: OWN-TASK.
     let answer = unsafe { libc::syscall(libc::SYS_prctl, libc::PR_GET_TIMERSLACK, 0, 0, 0, 0) };
@@ -115,7 +115,7 @@ pub struct NoHugePages {
 }
 
 impl NoHugePages {
-    /// Switches them off; `None` where the kernel refuses.
+    /// Switches transparent huge pages off; `None` if the kernel refuses.
     pub fn start() -> Option<Self> {
         let before = is_thp_disabled();
         set_thp_disabled(true).then_some(Self { before })
@@ -128,7 +128,7 @@ impl Drop for NoHugePages {
     }
 }
 
-/// Returns whether the kernel did it.
+/// Switches transparent huge pages off or on, and returns whether the kernel did so.
 fn set_thp_disabled(disabled: bool) -> bool {
     // SAFETY: OWN-TASK.
     (unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, libc::c_long::from(disabled), 0, 0, 0) }) == 0
@@ -136,11 +136,11 @@ fn set_thp_disabled(disabled: bool) -> bool {
 
 /// The execution domain and its flags (personality(2)); 0 is the usual one.
 pub fn personality() -> u32 {
-    // SAFETY: OWN-TASK: this number only asks.
+    // SAFETY: OWN-TASK: this number is a query and changes nothing.
     u32::try_from(unsafe { libc::personality(0xffff_ffff) }).unwrap_or(0)
 }
 
-/// On which nodes this thread's memory is placed: the mode of get_mempolicy(2), 0 for the usual one.
+/// The policy by which this thread's memory is placed on nodes: the mode of get_mempolicy(2), 0 for the usual one.
 pub fn memory_policy() -> i32 {
     let mut mode = 0i32;
     // SAFETY: OWN-TASK: without a mask and an address it writes the mode alone.
@@ -148,7 +148,7 @@ pub fn memory_policy() -> i32 {
     if answer == 0 { mode } else { 0 }
 }
 
-/// Class and level of this thread at the disk (ioprio_get(2)): class 0 follows the nice value.
+/// I/O class and level of this thread (ioprio_get(2)); class 0 follows the nice value.
 pub fn disk_priority() -> (i32, i32) {
     /// `IOPRIO_WHO_PROCESS` of linux/ioprio.h.
     const THREAD: i32 = 1;
@@ -158,7 +158,7 @@ pub fn disk_priority() -> (i32, i32) {
     (priority >> 13, priority & 7)
 }
 
-/// The mask of new files' rights with which this process began.
+/// The umask that this process inherited.
 static MASK: OnceLock<Mode> = OnceLock::new();
 
 /// Lets a command of the user start with the SIGCHLD and SIGXFSZ settings and the umask that this process
@@ -186,13 +186,13 @@ pub fn allow_owner_access() {
 /// Leaves `SCHED_DEADLINE`, because a task of that class may not start children.
 pub fn leave_deadline_class() {
     if read_scheduling().policy == libc::SCHED_DEADLINE {
-        // Where it is refused, the first child is refused too, with its sentence.
+        // If this is refused, the first child is refused too, with a sentence of its own.
         let _ = set_ordinary_class();
     }
 }
 
 /// Prepares a measuring process: resets signals, CPU limit and scheduling class. Returns a sentence if the class
-/// is kept.
+/// cannot be left.
 pub fn prepare_measuring_process() -> Option<String> {
     signal::reset_dispositions();
     limit::restore_soft_cpu_limit();
@@ -220,9 +220,9 @@ pub fn class_name(policy: i32) -> String {
     name.into()
 }
 
-/// Lets a command, once started, inherit the standard streams and these descriptors, and no other: a fork copies
-/// each of them, so that one which the user's shell left open would be a cost. Where a sandbox refuses socketpair(2), which the
-/// standard library needs to run code before the exec, the command inherits all descriptors.
+/// Lets a command, once started, inherit the standard streams and these descriptors, and no others: a fork copies every
+/// descriptor, so that those which the user's shell left open would add a cost. If a sandbox refuses socketpair(2), which
+/// the standard library needs to run code before the exec, the command inherits all descriptors.
 pub fn close_other_descriptors(command: &mut Command, kept: &[BorrowedFd<'_>]) {
     if UnixDatagram::pair().is_err() {
         return;
@@ -236,7 +236,7 @@ pub fn close_other_descriptors(command: &mut Command, kept: &[BorrowedFd<'_>]) {
     unsafe { command.pre_exec(close) };
 }
 
-/// Another descriptor of what this process has inherited under this number, which no program that it starts inherits.
+/// A duplicate of the descriptor that this process has inherited under this number. Programs that it starts do not inherit it.
 ///
 /// # Errors
 /// Nothing was inherited under this number.
@@ -250,7 +250,7 @@ pub fn duplicate_inherited(number: RawFd) -> io::Result<File> {
     Ok(unsafe { File::from_raw_fd(copy) })
 }
 
-/// The ranges of descriptors behind the standard streams in which none of these lies.
+/// The ranges of descriptor numbers, from 3 on, that contain none of `kept`.
 fn descriptor_gaps(mut kept: Vec<u32>) -> Vec<(u32, u32)> {
     kept.sort_unstable();
     let firsts = std::iter::once(3).chain(kept.iter().map(|kept| kept + 1));
@@ -258,20 +258,20 @@ fn descriptor_gaps(mut kept: Vec<u32>) -> Vec<(u32, u32)> {
     firsts.zip(lasts).filter(|(first, last)| first <= last).collect()
 }
 
-/// Before Linux 5.11 it does nothing.
+/// Marks a range of descriptors as close-on-exec. Before Linux 5.11 it does nothing.
 fn close_range_at_exec(first: u32, last: u32) {
     // SAFETY: FORKED: the descriptors stay open until the child executes its program.
     unsafe { libc::syscall(libc::SYS_close_range, first, last, libc::CLOSE_RANGE_CLOEXEC) };
 }
 
-/// Enters a class at a priority, which is 0 for classes that are not of real time. Allocates nothing.
+/// Moves this thread to a class with a priority, which is 0 except in real-time classes. Allocates nothing.
 pub fn set_scheduling_class(class: i32, priority: i32) -> nix::Result<()> {
     // SAFETY: OWN-TASK.
     let answer = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, class, &raw const priority) };
     Errno::result(answer).map(drop)
 }
 
-/// The class, with `SCHED_RESET_ON_FORK` where that was asked for.
+/// The scheduling class of this thread, with the flag `SCHED_RESET_ON_FORK` if it is set.
 pub fn scheduling_class() -> nix::Result<i32> {
     // SAFETY: OWN-TASK: no memory is passed.
     let answer = unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) };
@@ -285,14 +285,14 @@ mod tests {
     use crate::testing::run_in_child_process;
 
     #[test]
-    fn what_is_kept_is_in_no_gap() {
+    fn kept_descriptors_lie_in_no_gap() {
         assert_eq!(descriptor_gaps(vec![]), [(3, u32::MAX)]);
         assert_eq!(descriptor_gaps(vec![7, 5, 4]), [(3, 3), (6, 6), (8, u32::MAX)]);
         assert_eq!(descriptor_gaps(vec![3]), [(4, u32::MAX)]);
     }
 
     #[test]
-    fn a_class_that_was_inherited_is_left_and_its_children_are_ordinary() {
+    fn an_inherited_real_time_class_is_left() {
         run_in_child_process(|| {
             let parameter = libc::sched_param { sched_priority: 5 };
             // SAFETY: OWN-TASK.
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_starves_no_other_keeps_its_class() {
+    fn a_task_outside_of_the_real_time_classes_keeps_its_class() {
         run_in_child_process(|| {
             set_scheduling_class(libc::SCHED_BATCH, 0).expect("allowed to all");
             leave_real_time_class().expect("nothing to do");
@@ -350,15 +350,15 @@ mod tests {
         let said = String::from_utf8(command.output().expect("started").stdout).expect("text");
         let numbers: Vec<i32> = said.lines().map(|line| line.parse().expect("a number")).collect();
         assert!(numbers.contains(&kept.as_raw_fd()), "{said}");
-        // `ls` opens one itself, whose number is one of the closed.
+        // `ls` itself opens a descriptor, which takes the number of a closed one.
         assert!(numbers.len() <= 5 && others.len() == 2, "{said}");
     }
 
     #[test]
-    fn a_class_that_is_entered_is_the_class_of_this_thread_alone() {
-        let lived =
+    fn entering_a_class_changes_this_thread_only() {
+        let entered =
             std::thread::spawn(|| set_scheduling_class(libc::SCHED_BATCH, 0).map(|()| scheduling_class()));
-        assert_eq!(lived.join().unwrap(), Ok(Ok(libc::SCHED_BATCH)));
+        assert_eq!(entered.join().unwrap(), Ok(Ok(libc::SCHED_BATCH)));
         assert_ne!(scheduling_class(), Ok(libc::SCHED_BATCH));
         assert_eq!(set_scheduling_class(libc::SCHED_BATCH, 7), Err(Errno::EINVAL));
     }

@@ -1,4 +1,4 @@
-//! A process held by a descriptor, and waiting for its end.
+//! A descriptor of a process, and waiting for the process's end.
 //!
 //! # Invariants
 //!
@@ -10,7 +10,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-/// A process held by a descriptor, which never refers to another process that is given the same number (pidfd_open(2)).
+/// A descriptor of a process, which never refers to another process that is given the same number (pidfd_open(2)).
 #[derive(Debug)]
 pub struct Pidfd(OwnedFd);
 
@@ -27,10 +27,10 @@ impl Pidfd {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(descriptor as i32) }))
     }
 
-    /// Waits until it has ended, or until the limit has passed.
+    /// Waits until the process has ended, or until the limit has passed.
     pub fn await_end(&self, limit: Duration) {
         let limit = PollTimeout::try_from(limit).unwrap_or(PollTimeout::MAX);
-        // A wait that a signal interrupts is over: the caller looks whether the process has ended.
+        // A signal ends the wait early: the caller checks whether the process has ended.
         let _ = poll(&mut [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)], limit);
     }
 
@@ -45,21 +45,21 @@ impl Pidfd {
         Errno::result(answer).map(drop)
     }
 
-    /// Whether it still exists, if only as a zombie, or as a process that may not be signalled.
+    /// Whether the process still exists. A zombie exists, and so does a process that may not be signalled.
     #[inline]
     pub fn is_there(&self) -> bool {
         matches!(self.send_no_signal(), Ok(()) | Err(Errno::EPERM))
     }
 }
 
-/// Sleeps until a child has ended, or until the limit has passed, and no longer: a case that waits for its child is judged by
-/// the time in which its CPU was idle. It may return early.
+/// Sleeps until a child has ended, or until the limit has passed. It does not sleep longer, because a case that waits for its
+/// child is judged by the idle time of its CPU. It may return early.
 pub fn await_end(child: i32, limit: Duration) {
-    /// Time between two checks, where no descriptor of the child is to be had.
-    const LOOK: Duration = Duration::from_micros(500);
+    /// Time between two checks if the kernel offers no descriptor of the child.
+    const POLL_INTERVAL: Duration = Duration::from_micros(500);
     match Pidfd::open(child) {
         Ok(child) => child.await_end(limit),
-        Err(_) => std::thread::sleep(LOOK.min(limit)),
+        Err(_) => std::thread::sleep(POLL_INTERVAL.min(limit)),
     }
 }
 

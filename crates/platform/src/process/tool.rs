@@ -1,5 +1,5 @@
-//! Starts programs of the system whose output is read: `ip`, `ps`, `git`. They answer in the C locale, whatever the user speaks, and ask
-//! nothing. And starts the running program once more.
+//! Starts system programs whose output is read: `ip`, `ps`, `git`. They print in the C locale, whatever the user's language, and read
+//! no input. Also starts the running program once more.
 //!
 //! # Invariants
 //!
@@ -17,22 +17,22 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// Variables by which a user changes what a program prints, or how it reads its options: `ps(1)` has several personalities.
-const HABITS: [&str; 6] =
+const OUTPUT_VARIABLES: [&str; 6] =
     ["LANGUAGE", "PS_PERSONALITY", "PS_FORMAT", "CMD_ENV", "I_WANT_A_BROKEN_PS", "POSIXLY_CORRECT"];
 /// The most characters that are quoted of a program's last line.
 const LONGEST: usize = 300;
 
-/// The program in the C locale, with nothing on its standard input.
+/// A command that runs the program in the C locale, with an empty standard input.
 pub fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
-    for variable in HABITS {
+    for variable in OUTPUT_VARIABLES {
         command.env_remove(variable);
     }
     command.env("LC_ALL", "C").stdin(Stdio::null());
     command
 }
 
-/// A word for a shell. It may be the text of a file: whatever is not plain is between quotes.
+/// A word for a shell, in quotes unless it has plain characters only: it may be the text of a file.
 pub fn quote_for_shell(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_.-%@=+,:".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {
@@ -41,7 +41,7 @@ pub fn quote_for_shell(word: &str) -> String {
     }
 }
 
-/// How a program failed: its exit status, and the line of its standard error that says `error`, else the last one.
+/// How a program failed: its exit status, and the first line of its standard error that begins with `error`, else the last line.
 pub fn failure_message(output: &Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
     let mut lines = said.lines().filter(|line| !line.trim().is_empty());
@@ -53,34 +53,34 @@ pub fn failure_message(output: &Output) -> String {
     }
 }
 
-/// The kernel's link to the file of this program. QEMU's user mode answers in the kernel's place, and names the program that it
-/// runs; to the kernel this is the emulator itself, and so it is when the link is executed.
-const OWN: &str = "/proc/self/exe";
-/// The same link by a name that QEMU does not answer for.
-const EXECUTED: &str = "/proc/thread-self/exe";
-/// The words by which [`EXECUTED`] was started.
-const EXECUTED_WORDS: &str = "/proc/thread-self/cmdline";
+/// The kernel's link to the file of this program. QEMU's user mode intercepts reading the link, and names the program that it
+/// emulates. For the kernel the program is the emulator, and executing the link starts the emulator.
+const OWN_LINK: &str = "/proc/self/exe";
+/// The same link by a name that QEMU does not intercept.
+const EXECUTED_LINK: &str = "/proc/thread-self/exe";
+/// The command line by which [`EXECUTED_LINK`] was started.
+const EXECUTED_COMMAND_LINE: &str = "/proc/thread-self/cmdline";
 
-/// The file of the running program. Without `/proc` it is that by which the program was started.
+/// The file of the running program. Without `/proc` it is the path by which the kernel started the program.
 ///
 /// # Errors
-/// Neither tells.
+/// Neither is known.
 pub fn own_program_file() -> io::Result<PathBuf> {
     std::env::current_exe().or_else(|error| std::path::absolute(started_file().ok_or(error)?))
 }
 
-/// The running program, to be started once more. By the kernel's own link: its file may have been replaced meanwhile, as by
-/// a build beside a run, and then its path leads nowhere or to another program. Where an emulator runs the program, the emulator
-/// is started with it: the kernel cannot execute a program of another processor.
+/// A command that starts the running program once more, by the kernel's own link: its file may have been replaced meanwhile, as by
+/// a build beside a run, and then its path leads nowhere or to another program. If an emulator runs the program, the command
+/// starts the emulator with it: the kernel cannot execute a program of another processor.
 pub fn own_program_command() -> Command {
-    let own = own_program_file().unwrap_or_else(|_| OWN.into());
+    let own = own_program_file().unwrap_or_else(|_| OWN_LINK.into());
     let mut command = match emulator_options(&own) {
         Some(options) => {
-            let mut command = Command::new(EXECUTED);
+            let mut command = Command::new(EXECUTED_LINK);
             command.args(options).arg(&own);
             command
         }
-        None if Path::new(OWN).symlink_metadata().is_ok() => Command::new(OWN),
+        None if Path::new(OWN_LINK).symlink_metadata().is_ok() => Command::new(OWN_LINK),
         None => Command::new(&own),
     };
     command.arg0(std::env::args_os().next().unwrap_or_default());
@@ -98,14 +98,14 @@ fn started_file() -> Option<PathBuf> {
 
 /// The options of the emulator that runs this program; `None` if none does.
 fn emulator_options(own: &Path) -> Option<Vec<OsString>> {
-    let executed = std::fs::read_link(EXECUTED).ok()?;
+    let executed = std::fs::read_link(EXECUTED_LINK).ok()?;
     let is_emulator = executed != own && executed.file_name()?.as_bytes().starts_with(b"qemu-");
-    let line = is_emulator.then(|| std::fs::read(EXECUTED_WORDS).ok())??;
+    let line = is_emulator.then(|| std::fs::read(EXECUTED_COMMAND_LINE).ok())??;
     Some(options_before(&line, std::env::args_os().count()))
 }
 
-/// The options in the words of an emulator's start, each with a zero byte behind it. The last `own` words are the program and
-/// its arguments. If the kernel started the emulator (binfmt_misc), there are no options, and the program may stand there twice.
+/// The options in the command line of an emulator, whose words end in a zero byte. The last `own` words are the program and its
+/// arguments. If the kernel started the emulator (binfmt_misc), there are no options, and the program may be named twice.
 fn options_before(line: &[u8], own: usize) -> Vec<OsString> {
     let words: Vec<_> = line.strip_suffix(b"\0").unwrap_or(line).split(|byte| *byte == 0).collect();
     let options = words.get(1..words.len().saturating_sub(own)).unwrap_or_default();
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_quotes_the_error_or_the_last_line_or_says_that_there_is_none() {
+    fn a_failure_message_quotes_the_error_or_the_last_line_if_any() {
         let failed = |script: &str| failure_message(&command("sh").args(["-c", script]).output().unwrap());
         assert_eq!(failed("echo a >&2; echo why >&2; echo >&2; exit 3"), "(exit status: 3): why");
         let rustup = "printf 'error: not installed\\nhelp: install\\n\\nStack backtrace:\\n  13: <unknown>\\n' >&2; exit 1";
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_answers_in_the_c_locale() {
+    fn a_program_prints_in_the_c_locale() {
         let output = command("sh").args(["-c", "echo $LC_ALL-$LANGUAGE; cat"]).output().unwrap();
         assert_eq!(String::from_utf8_lossy(&output.stdout), "C-\n");
     }
@@ -150,6 +150,6 @@ mod tests {
 
     #[test]
     fn a_program_that_no_emulator_runs_is_started_by_its_link() {
-        assert_eq!(own_program_command().get_program(), OWN);
+        assert_eq!(own_program_command().get_program(), OWN_LINK);
     }
 }

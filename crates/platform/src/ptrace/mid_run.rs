@@ -1,5 +1,5 @@
-//! A run of which little is watched, since each stop takes microseconds: some instructions of its middle, or how often it executes
-//! one instruction.
+//! Tracing a small part of a run, since each stop takes microseconds: some instructions of its middle, or how often it executes one
+//! instruction.
 
 use super::{Stepped, Stepper, Stop};
 use crate::error::{Error, Result};
@@ -10,8 +10,8 @@ use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
 use std::time::Duration;
 
-/// Runs `body` in a forked child until it has used `after` of CPU time, and then one instruction at a time. The addresses of the
-/// next `steps` instructions; `None` if the body ends before, or cannot be followed ([`Stepped::Lost`]).
+/// Runs `body` in a forked child until it has used `after` of CPU time, and then one instruction at a time. Returns the addresses of
+/// the next `steps` instructions; `None` if the body ends before, or cannot be followed ([`Stepped::Lost`]).
 ///
 /// # Errors
 /// As of [`step_through`](super::step_through).
@@ -34,8 +34,8 @@ pub fn step_mid_run(body: impl FnOnce(), after: Duration, steps: usize) -> Resul
 /// `None` if that is more than `most` times.
 ///
 /// # Errors
-/// As of [`step_through`](super::step_through); [`Error::Missing`] if the kernel or this processor has no such breakpoint, or it was
-/// never met.
+/// As of [`step_through`](super::step_through); [`Error::Missing`] if the kernel or this processor has no such breakpoint, or the
+/// breakpoint was never hit.
 pub fn count_executions(body: impl FnOnce(), address: usize, most: u64) -> Result<Option<u64>> {
     let mut child = super::fork_stopped_child(body)?;
     set_breakpoint(child.pid, Some(address))?;
@@ -56,14 +56,14 @@ pub fn count_executions(body: impl FnOnce(), address: usize, most: u64) -> Resul
     Ok(None)
 }
 
-/// Has the processor stop a traced child before it executes the instruction at `address`; `None`: nowhere.
+/// Has the processor stop a traced child before it executes the instruction at `address`; `None` removes the breakpoint.
 ///
 /// # Errors
 /// [`Error::Missing`] if the kernel or this processor has no such breakpoint.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn set_breakpoint(child: Pid, address: Option<usize>) -> Result<()> {
-    // In the register of control, the lowest bit enables the first breakpoint; zero is its kind, an execution: ptrace(2), and the
-    // AMD64 Architecture Programmer's Manual, volume 2, section 13.1.
+    // In the control register, 7, the lowest bit enables the first breakpoint, whose kind of zero means an execution: ptrace(2), and
+    // the AMD64 Architecture Programmer's Manual, volume 2, section 13.1.
     for (register, value) in [(0, address.unwrap_or(0) as i64), (7, i64::from(address.is_some()))] {
         let place = std::mem::offset_of!(libc::user, u_debugreg) + register * size_of::<u64>();
         ptrace::write_user(child, place as ptrace::AddressType, value).map_err(|errno| {
@@ -73,14 +73,14 @@ pub(crate) fn set_breakpoint(child: Pid, address: Option<usize>) -> Result<()> {
     Ok(())
 }
 
-/// As on x86-64, where alone there is one.
+/// Always an error: breakpoints are set on x86-64 only.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn set_breakpoint(_: Pid, _: Option<usize>) -> Result<()> {
     Err(Error::Missing("no breakpoint of this processor is set here".into()))
 }
 
 impl Stepper {
-    /// Lets the child run at full speed until it has used this CPU time, and stops it. Whether it has not ended before.
+    /// Lets the child run at full speed until it has used this CPU time, and stops it. Returns false if it has ended before.
     fn run_for(&mut self, cpu_time: Duration) -> Result<bool> {
         let pid = self.child.pid;
         let refused = |what| move |errno| Error::from_errno(what, errno);
@@ -89,13 +89,13 @@ impl Stepper {
         let mut deliver = None;
         loop {
             ptrace::cont(pid, deliver.take()).map_err(refused("ptrace cont"))?;
-            // Not reaped here: its number and its clock stay its own.
+            // This wait does not reap the child, so that its number and its clock stay valid.
             let stops =
                 WaitPidFlag::WSTOPPED | WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT | WaitPidFlag::WNOHANG;
             while waitid(Id::Pid(pid), stops).map_err(refused("waitid of a witness"))?
                 == WaitStatus::StillAlive
             {
-                // What has just ended may have no clock any more.
+                // A child that has just ended may have no clock any more.
                 let Ok(now) = spent() else { break };
                 let left = cpu_time.saturating_sub(now.saturating_sub(begun));
                 if left.is_zero() {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_before_has_no_middle() {
+    fn a_body_that_ends_early_has_no_middle() {
         let body = || arch::register_loop(10);
         assert_eq!(step_mid_run(body, Duration::from_secs(1), 200).expect("traced"), None);
         let nearly = || std::thread::sleep(Duration::from_millis(5));

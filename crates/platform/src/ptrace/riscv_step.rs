@@ -1,8 +1,8 @@
-//! Single steps on RISC-V, where Linux has no mode for them: a breakpoint is set at the instruction that comes next, as debuggers
-//! do. Which one that is, is decoded here.
+//! Single steps on RISC-V, where Linux has no mode for them: a breakpoint is set at the next instruction, as debuggers do. The
+//! functions here decode the address of that instruction.
 //!
-//! A step is given up where a breakpoint would change what happens: between a load-reserved and its store-conditional, which would
-//! fail for ever; before a child or a thread is made, which would meet it; and when a signal arrives, whose handler would run unseen.
+//! A step is given up where a breakpoint would change the behaviour: between a load-reserved and its store-conditional, which would
+//! fail for ever; before a child or a thread is made, which would hit it; and when a signal arrives, whose handler would run unseen.
 //!
 //! Source: The RISC-V Instruction Set Manual, volume I, chapters "RV32I", "A" and "C".
 
@@ -11,9 +11,9 @@
 pub(super) enum Next {
     /// The instruction at this address.
     At(u64),
-    /// The kernel, and then what it returns to.
+    /// The kernel, and then the instruction to which it returns.
     Kernel,
-    /// An instruction that a breakpoint must not separate from it: it is a load-reserved.
+    /// Not followed: the instruction is a load-reserved, and a breakpoint behind it would lose the reservation.
     Reserved,
 }
 
@@ -64,7 +64,7 @@ fn decode_compressed(code: u32, at: u64, x: &[u64; 32]) -> u64 {
     }
 }
 
-/// By the field funct3 of a branch.
+/// Whether a branch is taken whose field funct3 is `condition`, for the operands `a` and `b`.
 fn is_branch_taken(condition: u32, a: u64, b: u64) -> bool {
     match condition {
         0 => a == b,
@@ -76,7 +76,7 @@ fn is_branch_taken(condition: u32, a: u64, b: u64) -> bool {
     }
 }
 
-/// Puts fields of an instruction together: from which bit, how many, to which bit.
+/// Puts fields of an instruction together. A field is its first bit in `code`, its number of bits, and its first bit in the result.
 fn gather(code: u32, fields: &[(u32, u32, u32)]) -> u32 {
     fields.iter().map(|(from, bits, to)| (code >> from & ((1 << bits) - 1)) << to).sum()
 }
@@ -143,7 +143,7 @@ mod step {
             match self.child.wait_for_stop()? {
                 Stop::Ended => return Ok(Stepped::Ended),
                 Stop::Signal(Signal::SIGTRAP) => {}
-                // Dropping this value kills the child, which may not be continued: the breakpoint is still there.
+                // The child must not continue, as the breakpoint is still there. Dropping this value kills the child.
                 _ => return Ok(Stepped::Lost),
             }
             ptrace::write(pid, word as ptrace::AddressType, code).map_err(refused)?;
@@ -157,7 +157,7 @@ mod step {
 mod tests {
     use super::*;
 
-    /// The instruction by binutils 2.40, what follows it at 0x10000 if a0 is 5, a1 is -1, and ra is 0x20001.
+    /// An instruction, its text by binutils 2.40, and what follows it at 0x10000 if a0 is 5, a1 is -1, and ra is 0x20001.
     const DECODED: [(u32, &str, Next); 22] = [
         (0x7fe0_006f, "jal x0, +0x7fe", Next::At(0x1_07fe)),
         (0x800f_f0ef, "jal ra, -0x1000", Next::At(0xf000)),
@@ -184,7 +184,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_follows_an_instruction_is_decoded() {
+    fn the_address_of_the_next_instruction_is_decoded() {
         let mut x = [0; 32];
         (x[1], x[10], x[11]) = (0x2_0001, 5, u64::MAX);
         for (code, instruction, next) in DECODED {

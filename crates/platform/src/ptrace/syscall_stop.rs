@@ -1,11 +1,11 @@
 //! The system call at whose entry or exit a traced process has stopped.
 //!
-//! x86-64 and AArch64 have it in their registers. Elsewhere the kernel is asked (Linux 5.3): on RISC-V the answer overwrites the
-//! first argument before the first of the two stops.
+//! x86-64 and AArch64 have it in their registers. Elsewhere the kernel returns it (Linux 5.3), as on RISC-V the return value
+//! overwrites the first argument before the first of the two stops.
 //!
 //! # Invariants
 //!
-//! * **NAMED-MEMBER**: of the union that the kernel fills, the member is read that `op` names (ptrace(2)).
+//! * **NAMED-MEMBER**: only the member that `op` names is read of the union that the kernel fills (ptrace(2)).
 #![allow(unsafe_code)]
 
 use super::Call;
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use nix::sys::ptrace;
 use nix::unistd::Pid;
 
-/// The call: its number and first argument are known at the entry, and its answer at the exit.
+/// The call: its number and first argument are known at the entry, its return value at the exit.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(super) fn read_call(child: Pid) -> Result<Call> {
     let r = ptrace::getregs(child).map_err(|e| Error::from_errno("ptrace getregs", e))?;

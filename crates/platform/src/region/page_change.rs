@@ -1,10 +1,10 @@
-//! Changes of a whole region: written back, advised about, made longer, moved.
+//! Operations on a whole region: writing it back, giving advice, changing its length, moving it.
 //!
 //! # Invariants
 //!
 //! * **OWN-MAPPING**: as of the region: the addresses belong to the value, and bytes are read and written as atomics only.
-//! * **HOLE**: behind [`Region::move_onto`] the other region's addresses are mapped by none. The caller maps nothing until
-//!   [`Region::reserve_again`] has taken them back; to unmap them then is harmless.
+//! * **HOLE**: after [`Region::move_onto`] the other region's addresses are unmapped. The caller maps nothing until
+//!   [`Region::reserve_again`] has mapped them again; unmapping them meanwhile is harmless.
 #![allow(unsafe_code)]
 
 use super::{Region, mapping_error, nonzero_length};
@@ -16,7 +16,7 @@ use std::fs::File;
 use std::num::NonZeroUsize;
 
 impl Region {
-    /// The first `bytes` of a file, for reading and writing.
+    /// Maps the first `bytes` of a file for reading and writing.
     ///
     /// # Errors
     /// As of [`Region::map_anonymous`].
@@ -28,7 +28,7 @@ impl Region {
         })
     }
 
-    /// Addresses that no access is allowed to.
+    /// Reserves addresses without allowing any access to them.
     ///
     /// # Errors
     /// As of [`Region::map_anonymous`].
@@ -66,7 +66,7 @@ impl Region {
         })
     }
 
-    /// Makes a region without an alignment of its own longer or shorter, where it is or elsewhere.
+    /// Makes a region longer or shorter, in place or at other addresses. The region must have no alignment of its own.
     ///
     /// # Errors
     /// The kernel refuses `mremap`.
@@ -79,8 +79,8 @@ impl Region {
         Ok(())
     }
 
-    /// Moves the pages to the addresses of a reserved region of the same length. The reserved one takes the old addresses, which
-    /// are mapped by none until [`Region::reserve_again`].
+    /// Moves the pages to the addresses of a reserved region of the same length. The reserved region takes the old addresses,
+    /// which stay unmapped until [`Region::reserve_again`].
     ///
     /// # Errors
     /// The kernel refuses `mremap`.
@@ -96,7 +96,7 @@ impl Region {
         Ok(())
     }
 
-    /// Reserves its addresses again.
+    /// Reserves the addresses of this region again, after [`Region::move_onto`].
     ///
     /// # Errors
     /// The kernel refuses `mmap`.
@@ -109,8 +109,8 @@ impl Region {
         taken.map(drop).map_err(|errno| mapping_error(self.mapped, errno))
     }
 
-    /// KiB of its pages that are of this kind, such as `AnonHugePages:` (proc_pid_smaps(5)), with those of the mappings that
-    /// share a line with it.
+    /// The size of the region's pages of this kind, KiB, such as `AnonHugePages:` (proc_pid_smaps(5)). It includes the pages of
+    /// other mappings in the same entry of that file.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -129,7 +129,7 @@ mod tests {
     use crate::resident::Pages;
 
     #[test]
-    fn pages_that_move_keep_their_bytes_and_leave_a_hole_that_is_taken_again() {
+    fn moved_pages_keep_their_bytes_and_their_old_addresses_can_be_reserved_again() {
         let mut region = Region::map_anonymous(4 * PAGE, Pages::Base).expect("memory");
         let mut other = Region::reserve(4 * PAGE).expect("addresses");
         region.write(0..4, 1);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_to_a_shared_mapping_is_in_the_file() {
+    fn writes_to_a_shared_mapping_reach_the_file() {
         let file = tempfile::tempfile().expect("a file");
         file.set_len(PAGE as u64).expect("longer");
         let region = Region::map_shared(&file, PAGE).expect("mapped");
