@@ -18,15 +18,15 @@ const LONG_SECONDS: f64 = 0.5;
 /// The most time that a case which does not settle may take, in multiples of the average time of a case.
 const MOST_TIME_FACTOR: f64 = 2.5;
 /// The most executions of a case that does not settle.
-const MOST_EXECUTIONS: usize = 12;
+const MOST: usize = 12;
 /// Executions of every case of a brief run, and of headline cases before other cases. One alone would show no spread.
 const FEWEST_OF_BRIEF: usize = 2;
 /// Seconds per case that one execution of every case takes. A whole run with a shorter limit is brief.
-const SECONDS_PER_EXECUTION: f64 = 0.15;
+const EXECUTION_SECONDS: f64 = 0.15;
 /// Seconds of a run per case. With the time for Criterion's files, the default suite takes five minutes.
-const SECONDS_PER_CASE: f64 = 0.43;
+const CASE_SECONDS: f64 = 0.43;
 /// Seconds of a run per case at full scale.
-const SECONDS_PER_CASE_AT_FULL: f64 = 8.0;
+const CASE_SECONDS_AT_FULL: f64 = 8.0;
 /// A claim about time counts as disproved once this many executions have run and all contradict it; those in which other
 /// tasks were seen do not count. At a load of four to five on two CPUs 3 in 100 executions of honest cases were contradicted
 /// (113 of 3574). If executions are independent, six of six are one case in a billion; the run spreads them as far as it can.
@@ -47,7 +47,7 @@ pub(super) struct Rounds {
 impl Rounds {
     /// One execution of each case: for a test, for smoke scale, for displacement, and for each process of a session.
     pub(super) const ONE: Self =
-        Self { fewest: 1, fewest_of_long: 1, most: 1, seconds: None, each: SECONDS_PER_CASE };
+        Self { fewest: 1, fewest_of_long: 1, most: 1, seconds: None, each: CASE_SECONDS };
 
     /// The rounds of a run.
     pub(super) fn new(arguments: &Arguments, options: &Options) -> Self {
@@ -57,18 +57,18 @@ impl Rounds {
             let seconds = options.seconds.filter(|_| arguments.mode == Mode::Measure);
             return Self { seconds, ..Self::ONE };
         }
-        let each = if options.scale == Scale::Full { SECONDS_PER_CASE_AT_FULL } else { SECONDS_PER_CASE };
+        let each = if options.scale == Scale::Full { CASE_SECONDS_AT_FULL } else { CASE_SECONDS };
         let (fewest, fewest_of_long) = if is_instruction_unit(&options.unit) {
             (FEWEST_OF_COUNTED, FEWEST_OF_COUNTED)
         } else {
             (FEWEST, FEWEST_OF_LONG)
         };
-        Self { fewest, fewest_of_long, most: MOST_EXECUTIONS, seconds: options.seconds, each }
+        Self { fewest, fewest_of_long, most: MOST, seconds: options.seconds, each }
     }
 
     /// The rounds of a run that measures headline cases alone, for lack of time for this number of cases; `None` if time suffices.
     pub(super) fn brief(&self, cases: usize) -> Option<Self> {
-        let brief = self.seconds.is_some_and(|seconds| seconds < SECONDS_PER_EXECUTION * cases as f64);
+        let brief = self.seconds.is_some_and(|seconds| seconds < EXECUTION_SECONDS * cases as f64);
         (brief && self.fewest > FEWEST_OF_BRIEF).then_some(Self { fewest: FEWEST_OF_BRIEF, ..*self })
     }
 
@@ -95,13 +95,7 @@ impl Rounds {
 
     #[cfg(test)]
     pub(super) const fn default_without_limit() -> Self {
-        Self {
-            fewest: FEWEST,
-            fewest_of_long: FEWEST_OF_LONG,
-            most: MOST_EXECUTIONS,
-            seconds: None,
-            each: SECONDS_PER_CASE,
-        }
+        Self { fewest: FEWEST, fewest_of_long: FEWEST_OF_LONG, most: MOST, seconds: None, each: CASE_SECONDS }
     }
 
     /// The time after which no case begins, if the user set one.

@@ -1,6 +1,6 @@
 use super::*;
 #[test]
-fn every_published_value_is_a_number_above_nothing_in_one_unit() {
+fn every_published_value_is_a_positive_number_in_one_unit() {
     for (name, _) in FILES {
         for value in &load_published(name).unwrap().rows {
             let numbers = [value.ns, value.value, value.sd, value.sd_times, value.predicted_ns, value.times];
@@ -25,7 +25,7 @@ fn both_machines_are_found_in_the_order_asked() {
 }
 
 #[test]
-fn whose_the_values_are_is_told_and_which_are_of_another_operation() {
+fn notes_name_the_source_and_the_values_of_another_operation() {
     let mut record = crate::record::fixture_run::fixture_record();
     record.groups[0].cases[0].id = "syscall/getpid".into();
     let [cse221] = &find("cse221").unwrap()[..] else { panic!("one was asked for") };
@@ -38,7 +38,7 @@ fn whose_the_values_are_is_told_and_which_are_of_another_operation() {
 }
 
 #[test]
-fn an_unknown_name_is_answered_with_the_known_ones() {
+fn the_error_on_an_unknown_name_lists_the_known_ones() {
     let message = find("csc501,vax").unwrap_err().to_string();
     assert!(message.contains("`vax`") && message.contains("csc501, cse221"), "{message}");
 }
