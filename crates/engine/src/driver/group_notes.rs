@@ -195,7 +195,7 @@ mod tests {
         fixture_run::measured_case(id, measured)
     }
 
-    fn said(cases: Vec<CaseRecord>) -> Option<String> {
+    fn note_on_cases(cases: Vec<CaseRecord>) -> Option<String> {
         prefetch_note(&GroupRun { name: "chase".into(), cases, ..GroupRun::default() })
     }
 
@@ -203,7 +203,7 @@ mod tests {
     fn a_stride_that_is_prefetched_is_named_beside_the_random_order() {
         let random = case("chase/random/256MiB", 110.0, &[]);
         let stride = case("chase/stride-64/256MiB", 3.0, &[21.3]);
-        let note = said(vec![random, stride]).expect("a note");
+        let note = note_on_cases(vec![random, stride]).expect("a note");
         assert!(note.contains("chase/stride-64/256MiB 3.000 ns (21.3"), "{note}");
         assert!(note.contains("where chase/random/256MiB is 110.0 ns"), "{note}");
     }
@@ -211,8 +211,8 @@ mod tests {
     #[test]
     fn a_case_is_not_named_if_it_is_as_slow_as_random_lacks_that_case_or_moves_no_bytes() {
         let random = || case("chase/random/256MiB", 110.0, &[]);
-        assert_eq!(said(vec![random(), case("chase/stride-4096/256MiB", 100.0, &[0.6])]), None);
-        assert_eq!(said(vec![random(), case("chase/stride-64/16KiB", 1.0, &[60.0])]), None);
-        assert_eq!(said(vec![random(), case("chase/random-huge/256MiB", 9.0, &[])]), None);
+        assert_eq!(note_on_cases(vec![random(), case("chase/stride-4096/256MiB", 100.0, &[0.6])]), None);
+        assert_eq!(note_on_cases(vec![random(), case("chase/stride-64/16KiB", 1.0, &[60.0])]), None);
+        assert_eq!(note_on_cases(vec![random(), case("chase/random-huge/256MiB", 9.0, &[])]), None);
     }
 }

@@ -278,7 +278,8 @@ mod tests {
             [false, false, true]
         );
         assert!(
-            over.not_begun_sentence(5, 3).is_some_and(|said| said.contains("of 0 s was over before 2 of 5"))
+            over.not_begun_sentence(5, 3)
+                .is_some_and(|message| message.contains("of 0 s was over before 2 of 5"))
         );
         assert_eq!(over.not_begun_sentence(5, 5), None);
     }

@@ -306,8 +306,8 @@ mod tests {
     #[test]
     fn cases_or_groups_with_equal_names_are_refused() {
         let twice = || vec![case("a"), Case::looped("a", "another", |_| ())];
-        let said = sentence(&[Group::new("g", "", twice)]);
-        assert!(said.contains("the id g/a, `title of a` and `another`"), "{said}");
+        let message = sentence(&[Group::new("g", "", twice)]);
+        assert!(message.contains("the id g/a, `title of a` and `another`"), "{message}");
         let once = || vec![case("a")];
         check_names(&[Group::new("g", "", once), Group::new("h", "", once)]).expect("two groups");
         assert!(sentence(&[Group::new("g", "", once), Group::new("g", "", once)]).contains("name g:"));
@@ -315,8 +315,8 @@ mod tests {
 
     #[test]
     fn cases_that_would_share_a_directory_are_refused_with_both_names() {
-        let said = sentence(&[Group::new("g", "", || vec![case("x_y"), case("x/y")])]);
-        assert!(said.contains("the cases g/x_y and g/x/y would share"), "{said}");
+        let message = sentence(&[Group::new("g", "", || vec![case("x_y"), case("x/y")])]);
+        assert!(message.contains("the cases g/x_y and g/x/y would share"), "{message}");
         check_names(&[Group::new("g", "", || vec![case("x/y_z"), case("x/y/z"), case("x?y")])])
             .expect("hashed");
     }
@@ -324,15 +324,15 @@ mod tests {
     #[test]
     fn a_name_that_no_record_holds_is_refused() {
         let fault = |cases| sentence(&[Group::new("g", "", cases)]);
-        let said = fault(|| vec![case(&"x".repeat(199))]);
-        assert!(said.contains("it has 201 bytes, of at most 200"), "{said}");
+        let message = fault(|| vec![case(&"x".repeat(199))]);
+        assert!(message.contains("it has 201 bytes, of at most 200"), "{message}");
         assert!(fault(|| vec![case("two\nlines")]).contains("U+000A"));
         assert!(fault(|| vec![case("")]).contains("empty"));
         let long = || vec![Case::looped("a", "t".repeat(LONGEST_SENTENCE + 1), |_| ())];
         assert!(fault(long).contains("the title of the case g/a"));
         for name in ["a/b", "", "a\u{202e}b"] {
-            let said = sentence(&[Group::new(name, "", || vec![case("a")])]);
-            assert!(said.contains("of the group"), "{said}");
+            let message = sentence(&[Group::new(name, "", || vec![case("a")])]);
+            assert!(message.contains("of the group"), "{message}");
         }
     }
 }

@@ -382,8 +382,8 @@ mod tests {
         let task = Task::Measure(vec![Wanted { id: "call/u64/3".into(), proven: false }]);
         let mut received = Received::new(&supervisor, "call", &task, None);
         let (read, write) = open_pipe().expect("a pipe");
-        let said = b"{\"begin\":\"call/u64/3\"}\n\x1b[2J{\n{\"note\":\"unheard\"}\n";
-        File::from(write).write_all(said).expect("written");
+        let sent_bytes = b"{\"begin\":\"call/u64/3\"}\n\x1b[2J{\n{\"note\":\"unheard\"}\n";
+        File::from(write).write_all(sent_bytes).expect("written");
         assert!(!received.receive_until_closed(&read.into(), signal::arrived_count()));
         let run = received.explain_end(ExitStatus::from_raw(SIGKILL), false);
         let ends: Vec<_> = run.cases.into_iter().map(|case| case.end.expect_err("no number")).collect();

@@ -282,8 +282,8 @@ mod tests {
             (1, &[("1", "Data", "32K", "1"), ("3", "Unified", "260M", "0-1")]),
         ]);
         let found = read_caches(&machine.files);
-        let told: Vec<_> = found.iter().map(|c| (c.level, c.bytes, c.shared_by, c.cpus.as_str())).collect();
-        assert_eq!(told, [(1, 32 << 10, 1, "0-1"), (3, 260 << 20, 2, "0-1")]);
+        let rows: Vec<_> = found.iter().map(|c| (c.level, c.bytes, c.shared_by, c.cpus.as_str())).collect();
+        assert_eq!(rows, [(1, 32 << 10, 1, "0-1"), (3, 260 << 20, 2, "0-1")]);
         assert_eq!(found[0].to_string(), "L1 Data 32 KiB shared by 1 on CPUs 0-1");
     }
 

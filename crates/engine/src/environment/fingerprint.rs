@@ -224,8 +224,8 @@ impl Fingerprint {
 }
 
 fn read_smt(files: &KernelFiles, cpuinfo: &str) -> Smt {
-    let told = files.read_number::<u8>("sys/devices/system/cpu/smt/active").map(|n| n != 0);
-    match told.or_else(|| cpuinfo::has_sibling_threads(cpuinfo)) {
+    let reported = files.read_number::<u8>("sys/devices/system/cpu/smt/active").map(|n| n != 0);
+    match reported.or_else(|| cpuinfo::has_sibling_threads(cpuinfo)) {
         Some(true) => Smt::Active,
         Some(false) => Smt::Off,
         None => Smt::Unknown,

@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 /// The default timer slack of a thread, ns.
 const USUAL_SLACK_NS: u64 = 50_000;
 /// The largest value of a utilization clamp (sched_setattr(2)), which means no limit.
-const NO_CLAMP: u32 = 1024;
+const CLAMP_SCALE: u32 = 1024;
 /// Characters of a variable's value that a message quotes at most.
 const QUOTED: usize = 80;
 
@@ -102,9 +102,9 @@ impl Inherited {
     }
 
     fn utilization_clamp_sentence(&self) -> Option<String> {
-        let (least, most) = self.scheduling.clamp.filter(|clamp| *clamp != (0, NO_CLAMP))?;
+        let (least, most) = self.scheduling.clamp.filter(|clamp| *clamp != (0, CLAMP_SCALE))?;
         Some(format!(
-            "the utilization clamp {least} to {most} of {NO_CLAMP} was inherited (`uclampset`): the governor may choose another \
+            "the utilization clamp {least} to {most} of {CLAMP_SCALE} was inherited (`uclampset`): the governor may choose another \
              frequency"
         ))
     }
@@ -202,7 +202,7 @@ mod tests {
     fn default_settings_produce_no_sentence() {
         assert_eq!(usual().deviation_sentences(), [""; 0]);
         assert_eq!(Inherited::default().deviation_sentences(), [""; 0], "a kernel that does not tell");
-        let scheduling = Scheduling { clamp: Some((0, NO_CLAMP)), ..Scheduling::default() };
+        let scheduling = Scheduling { clamp: Some((0, CLAMP_SCALE)), ..Scheduling::default() };
         assert_eq!(Inherited { scheduling, disk_priority: (2, 4), ..usual() }.deviation_sentences(), [""; 0]);
     }
 

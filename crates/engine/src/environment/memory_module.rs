@@ -193,8 +193,8 @@ mod tests {
         let mut large = device(0x7fff, 4800, 0, "serial 4711");
         (large[0x12], large[0x1e]) = (0x22, 1);
         let table = [device(16384, 3200, 2933, "x"), device(0, 0, 0, "x"), large, device(0x8200, 0, 0, "x")];
-        let told: Vec<_> = describe_modules(&table.concat()).collect();
-        assert_eq!(told, ["16384 MiB memory at 2933 MT/s", "65536 MiB DDR5 at 4800 MT/s", "512 KiB memory"]);
+        let texts: Vec<_> = describe_modules(&table.concat()).collect();
+        assert_eq!(texts, ["16384 MiB memory at 2933 MT/s", "65536 MiB DDR5 at 4800 MT/s", "512 KiB memory"]);
     }
 
     #[test]

@@ -188,7 +188,7 @@ mod tests {
     use crate::record::{Outcome, fixture_run};
 
     /// The message for a run with one fault.
-    fn said(change: impl FnOnce(&mut Record)) -> String {
+    fn message(change: impl FnOnce(&mut Record)) -> String {
         let mut record = fixture_run::fixture_record();
         check_record(Path::new("x.json"), &record).expect("the fixture is sound");
         change(&mut record);
@@ -204,23 +204,23 @@ mod tests {
 
     #[test]
     fn an_estimate_outside_its_interval_is_refused() {
-        let text = said(|record| measured(record).median.low = 99.0);
+        let text = message(|record| measured(record).median.low = 99.0);
         assert!(text.starts_with("x.json: groups[0].cases[0].outcome.measured.median: expected"), "{text}");
         assert!(
-            said(|record| measured(record).net = Some(Interval { estimate: 1.0, low: 2.0, high: 0.0 }))
+            message(|record| measured(record).net = Some(Interval { estimate: 1.0, low: 2.0, high: 0.0 }))
                 .contains("net")
         );
-        assert!(said(|record| measured(record).slope.high = f64::INFINITY).contains("slope"));
+        assert!(message(|record| measured(record).slope.high = f64::INFINITY).contains("slope"));
         let negative = Interval { estimate: -1.0, low: -2.0, high: 0.0 };
-        assert!(said(|record| measured(record).median = negative).contains("0 or more"));
+        assert!(message(|record| measured(record).median = negative).contains("0 or more"));
     }
 
     #[test]
     fn a_repeated_case_and_an_invalid_name_are_refused() {
         assert!(NAME.contains(&format!("1 to {LONGEST_NAME} bytes")));
-        assert!(said(|record| record.groups[1] = record.groups[0].clone()).contains("clock_read/"));
+        assert!(message(|record| record.groups[1] = record.groups[0].clone()).contains("clock_read/"));
         for id in ["", "a\u{1b}[2J", "a\u{202e}b", "two\nlines", &"x".repeat(10 << 20)] {
-            let text = said(|record| record.groups[0].cases[0].id = id.into());
+            let text = message(|record| record.groups[0].cases[0].id = id.into());
             assert!(text.contains("cases[0].id: expected a name") && text.len() < 500, "{text}");
         }
     }
@@ -228,11 +228,13 @@ mod tests {
     #[test]
     fn vectors_of_different_lengths_and_long_sentences_are_refused() {
         assert!(
-            said(|record| measured(record).counted.truncate(49)).contains("49, as many as values, found 50")
+            message(|record| measured(record).counted.truncate(49))
+                .contains("49, as many as values, found 50")
         );
-        assert!(said(|record| measured(record).iterations[3] = 0).contains("at least 1"));
+        assert!(message(|record| measured(record).iterations[3] = 0).contains("at least 1"));
         assert!(
-            said(|record| measured(record).evidence[0] = "x".repeat(1 << 20)).contains("at most 65536 bytes")
+            message(|record| measured(record).evidence[0] = "x".repeat(1 << 20))
+                .contains("at most 65536 bytes")
         );
     }
 }

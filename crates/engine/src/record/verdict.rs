@@ -41,9 +41,9 @@ impl Verdict {
     pub fn format_counts(verdicts: &[Self]) -> String {
         let count = |verdict| verdicts.iter().filter(|other| **other == verdict).count();
         let counts = Self::ALL.into_iter().map(|verdict| (count(verdict), verdict));
-        let told =
+        let parts =
             counts.filter(|(count, _)| *count > 0).map(|(count, verdict)| format!("{count} {verdict}"));
-        told.collect::<Vec<_>>().join(", ")
+        parts.collect::<Vec<_>>().join(", ")
     }
 
     /// Whether a change was shown.

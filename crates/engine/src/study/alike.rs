@@ -24,16 +24,16 @@ pub fn series_remark(record: &Record, alike: &[Record], newest: Option<&Record>)
     };
     let all = record.fingerprint.differences(&last.fingerprint);
     let text = |d: &Difference| format!("{} is {}, and was {}", d.field, d.ours, d.theirs);
-    let told: Vec<String> = all.iter().filter(|difference| difference.series == asked).map(text).collect();
-    let (told, run) = (told.join("; "), &last.run);
+    let changes: Vec<String> = all.iter().filter(|difference| difference.series == asked).map(text).collect();
+    let (changes, run) = (changes.join("; "), &last.run);
     match asked {
-        _ if told.is_empty() => None,
+        _ if changes.is_empty() => None,
         Series::Another => Some(format!(
-            "this run begins a series of its own, and no earlier run is its last one: {told}, as the run {run} was made; \
+            "this run begins a series of its own, and no earlier run is its last one: {changes}, as the run {run} was made; \
              `syscost help series` says what makes another series"
         )),
         _ => Some(format!(
-            "the last run, {run}, was made otherwise, and its figures may differ for that reason: {told}"
+            "the last run, {run}, was made otherwise, and its figures may differ for that reason: {changes}"
         )),
     }
 }
@@ -90,8 +90,8 @@ mod tests {
         let [mut earlier, record] = runs();
         earlier.fingerprint.surroundings.seccomp = Some("1 filter".into());
         assert!(!is_same_series(&earlier, &record));
-        let told = series_remark(&record, &[], Some(&earlier)).expect("a remark");
-        assert!(told.contains("seccomp is off, and was 1 filter, as the run earlier was made"), "{told}");
+        let remark = series_remark(&record, &[], Some(&earlier)).expect("a remark");
+        assert!(remark.contains("seccomp is off, and was 1 filter, as the run earlier was made"), "{remark}");
         earlier.fingerprint.surroundings.seccomp = None;
         assert!(is_same_series(&earlier, &record), "a record from before it was kept");
     }
@@ -102,10 +102,10 @@ mod tests {
         assert_eq!(series_remark(&record, std::slice::from_ref(&earlier), None), None);
         earlier.fingerprint.governor = Some("powersave".into());
         assert!(is_same_series(&earlier, &record));
-        let told = series_remark(&record, &[earlier.clone()], Some(&earlier)).expect("a remark");
+        let remark = series_remark(&record, &[earlier.clone()], Some(&earlier)).expect("a remark");
         assert!(
-            told.contains("the last run, earlier,") && told.contains("governor is performance"),
-            "{told}"
+            remark.contains("the last run, earlier,") && remark.contains("governor is performance"),
+            "{remark}"
         );
         earlier.scale = "another".into();
         assert_eq!(

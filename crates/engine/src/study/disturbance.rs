@@ -50,12 +50,12 @@ pub fn disturbance_summary(meanwhile: &Meanwhile) -> String {
 
 /// One sentence about these cases, if other work on the machine was above a limit in one of them.
 pub fn disturbance_sentence<'a>(cases: impl Iterator<Item = &'a CaseRecord>) -> Option<String> {
-    let told = cases.filter_map(|case| Some((case.id.as_str(), case.measured()?.meanwhile.as_ref()?)));
-    disturbance_line(&told.collect::<Vec<_>>())
+    let known = cases.filter_map(|case| Some((case.id.as_str(), case.measured()?.meanwhile.as_ref()?)));
+    disturbance_line(&known.collect::<Vec<_>>())
 }
 
-fn disturbance_line(told: &[(&str, &Meanwhile)]) -> Option<String> {
-    let long = told.iter().filter(|(_, meanwhile)| meanwhile.seconds >= SHORTEST_SECONDS);
+fn disturbance_line(cases: &[(&str, &Meanwhile)]) -> Option<String> {
+    let long = cases.iter().filter(|(_, meanwhile)| meanwhile.seconds >= SHORTEST_SECONDS);
     let parts = KINDS.iter().filter_map(|(words, figure, much)| {
         let found: Vec<_> =
             long.clone().map(|(id, m)| (*id, figure(m))).filter(|(_, value)| value > much).collect();
@@ -84,9 +84,9 @@ mod tests {
             ..Meanwhile::default()
         };
         assert_eq!(disturbance_line(&[("a", &quiet)]), None);
-        let told = disturbance_line(&[("a", &quiet), ("b", &busy), ("c", &moved)]).expect("notable");
+        let line = disturbance_line(&[("a", &quiet), ("b", &busy), ("c", &moved)]).expect("notable");
         assert_eq!(
-            told,
+            line,
             "meanwhile on the machine: others used up to 0.75 CPUs (b, and much in 2 cases); disks moved up to 5.00 \
              MiB/s for others (c)"
         );
@@ -94,14 +94,14 @@ mod tests {
 
     #[test]
     fn the_summary_of_one_case_lists_all_activity() {
-        let told = Meanwhile {
+        let activity = Meanwhile {
             seconds: 2.0,
             others_seconds: 1.5,
             others_faults: Some(7),
             free_bytes: (8 << 20, 6 << 20),
             ..Meanwhile::default()
         };
-        let words = disturbance_summary(&told);
+        let words = disturbance_summary(&activity);
         for part in ["in 2.00 s", "others used 0.75 CPUs", "7 page faults of others", "was 8 and then 6 MiB"]
         {
             assert!(words.contains(part), "{part}: {words}");

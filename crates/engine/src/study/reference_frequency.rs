@@ -88,7 +88,7 @@ fn convert_derived(figure: &Derived, by: f64) -> Derived {
     Derived { value, ..figure.clone() }
 }
 
-/// Converts a prediction to `wanted` Hz. It is in cycles at its source; the frequency before the execution made it a time.
+/// Converts a prediction to `wanted` Hz, from the frequency to which the figures were converted, or that before the execution.
 fn convert_prediction(prediction: &Predicted, part: &Measured, wanted: f64) -> Predicted {
     let held = part.quiet.and_then(|quiet| quiet.core_hz).or(part.core_hz.map(|(before, _)| before));
     let by = held.map_or(1.0, |held| held / wanted);

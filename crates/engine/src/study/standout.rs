@@ -124,13 +124,13 @@ impl NothingMeasured {
     pub fn sentence(&self) -> String {
         let Tally { skipped, disturbed, failed, .. } = self.tally;
         let counts = [(skipped, "skipped"), (disturbed, "disturbed"), (failed, "failed")];
-        let told: Vec<_> = counts
+        let parts: Vec<_> = counts
             .iter()
             .filter(|(count, _)| *count > 0)
             .map(|(count, word)| format!("{count} {word}"))
             .collect();
         let first = self.first.as_deref().unwrap_or_default();
-        format!("nothing was measured ({}), so that this run has no number; {first}", told.join(", "))
+        format!("nothing was measured ({}), so that this run has no number; {first}", parts.join(", "))
     }
 }
 

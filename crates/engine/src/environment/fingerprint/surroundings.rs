@@ -232,10 +232,10 @@ mod tests {
             let middle = "0 ".repeat(20);
             format!("7 (a) b) R 1 2 3 4 5 6 7 8 9 10 11 12 13 14 20 {nice} {middle}{priority} {class} 0 0\n")
         };
-        let told = |text: String| parse_scheduling(&text).expect("a line of the kernel's");
-        assert_eq!(told(stat(5, 0, 0)), ("other".into(), "5".into()));
-        assert_eq!(told(stat(0, 50, 1)), ("fifo 50".into(), "0".into()));
-        assert_eq!(told(stat(-3, 0, 3)), ("batch".into(), "-3".into()));
+        let parsed = |text: String| parse_scheduling(&text).expect("a line of the kernel's");
+        assert_eq!(parsed(stat(5, 0, 0)), ("other".into(), "5".into()));
+        assert_eq!(parsed(stat(0, 50, 1)), ("fifo 50".into(), "0".into()));
+        assert_eq!(parsed(stat(-3, 0, 3)), ("batch".into(), "-3".into()));
         assert_eq!(parse_scheduling("7 (a) R 1\n"), None);
         let live = std::fs::read_to_string("/proc/self/stat").expect("a line");
         assert!(parse_scheduling(&live).is_some_and(|(class, _)| class != "unknown"));

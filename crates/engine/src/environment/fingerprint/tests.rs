@@ -68,16 +68,16 @@ fn a_hypervisor_is_known_by_its_product_name() {
 
 #[test]
 fn no_hypervisor_is_told_only_where_the_kernel_describes_the_processor() {
-    let told = |machine: &Fingerprint| {
+    let hypervisor_text = |machine: &Fingerprint| {
         machine.field_values().find(|(field, _)| *field == "hypervisor").and_then(|(_, value)| value)
     };
     // `/proc` with `subset=pid` has no cpuinfo.
-    assert_eq!(told(&take(&[])), None);
+    assert_eq!(hypervisor_text(&take(&[])), None);
     assert_eq!(
-        told(&take(&[("proc/cpuinfo", "vendor_id : GenuineIntel\nflags : fpu\n")])).as_deref(),
+        hypervisor_text(&take(&[("proc/cpuinfo", "vendor_id : GenuineIntel\nflags : fpu\n")])).as_deref(),
         Some("none")
     );
-    assert_eq!(told(&take(GUEST)).as_deref(), Some("unnamed"));
+    assert_eq!(hypervisor_text(&take(GUEST)).as_deref(), Some("unnamed"));
 }
 
 #[test]

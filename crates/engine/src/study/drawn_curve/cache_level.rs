@@ -210,10 +210,10 @@ mod tests {
             reported: Some(32 << 20),
             ..LevelRecord::default()
         }];
-        let said = level_remarks(&levels, &CACHES, true);
+        let lines = level_remarks(&levels, &CACHES, true);
         assert!(
-            said[0].contains("32 MiB of L3,") && said[1].contains("L2 to L3 end in one step"),
-            "{said:?}"
+            lines[0].contains("32 MiB of L3,") && lines[1].contains("L2 to L3 end in one step"),
+            "{lines:?}"
         );
     }
 
@@ -223,8 +223,8 @@ mod tests {
         let memory = |caches: &[(u8, u64)]| level_name(2, &found, caches, 4 << 20, 256 << 20);
         assert_eq!(memory(&CACHES).as_deref(), Some("memory"));
         let level = LevelRecord { name: memory(&CACHES), first: 4 << 20, ..LevelRecord::default() };
-        let said = level_remarks(std::slice::from_ref(&level), &CACHES, true);
-        assert!(said[0].contains("32 MiB of L3, and from 4 MiB on it is as slow as memory"), "{said:?}");
+        let lines = level_remarks(std::slice::from_ref(&level), &CACHES, true);
+        assert!(lines[0].contains("32 MiB of L3, and from 4 MiB on it is as slow as memory"), "{lines:?}");
         let beyond = LevelRecord { first: 40 << 20, ..level };
         assert!(level_remarks(&[beyond], &CACHES, true).is_empty());
     }

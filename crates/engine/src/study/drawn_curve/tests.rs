@@ -108,7 +108,7 @@ fn a_fall_has_the_two_sizes_between_which_it_lies() {
 
 #[test]
 fn the_remark_says_between_which_points_a_bound_is_passed() {
-    let said = |costs: [f64; 3]| {
+    let remark_for = |costs: [f64; 3]| {
         let case = |(i, estimate): (usize, &f64)| {
             let slope = Interval { estimate: *estimate, low: *estimate, high: *estimate };
             case(format!("load/{}", 50 + i), Measured { slope, ..Measured::default() })
@@ -117,9 +117,9 @@ fn the_remark_says_between_which_points_a_bound_is_passed() {
         let curve = Curve::new("load/", "p99", Axis::Count("%")).with_study(Study::Bound(1e6));
         draw_curve(&curve, &run, &guest()).expect("a curve").remarks.concat()
     };
-    assert_eq!(said([1e5, 2e5, 3e6]), "it passes 1 ms between 51 and 52 %");
-    assert_eq!(said([2e6, 3e6, 4e6]), "it is above 1 ms at 50 % already");
-    assert_eq!(said([1e5, 2e5, 3e5]), "it stays below 1 ms up to 52 %");
+    assert_eq!(remark_for([1e5, 2e5, 3e6]), "it passes 1 ms between 51 and 52 %");
+    assert_eq!(remark_for([2e6, 3e6, 4e6]), "it is above 1 ms at 50 % already");
+    assert_eq!(remark_for([1e5, 2e5, 3e5]), "it stays below 1 ms up to 52 %");
 }
 
 #[test]

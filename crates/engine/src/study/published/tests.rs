@@ -29,10 +29,10 @@ fn notes_name_the_source_and_the_values_of_another_operation() {
     let mut record = crate::record::fixture_run::fixture_record();
     record.groups[0].cases[0].id = "syscall/getpid".into();
     let [cse221] = &find("cse221").unwrap()[..] else { panic!("one was asked for") };
-    let said = cse221.notes(&record);
-    assert!(said[0].starts_with("cse221: ") && said[0].contains("i7-3770K"), "{said:?}");
-    assert!(said[1..].iter().any(|line| line.starts_with("cse221 syscall/getpid: ")), "{said:?}");
-    assert!(said.iter().all(|line| !line.contains("call/u32")), "{said:?}");
+    let notes = cse221.notes(&record);
+    assert!(notes[0].starts_with("cse221: ") && notes[0].contains("i7-3770K"), "{notes:?}");
+    assert!(notes[1..].iter().any(|line| line.starts_with("cse221 syscall/getpid: ")), "{notes:?}");
+    assert!(notes.iter().all(|line| !line.contains("call/u32")), "{notes:?}");
     record.unit = "page-faults".into();
     assert!(cse221.notes(&record).is_empty());
 }
