@@ -27,13 +27,13 @@ pub struct Arguments {
     pub mode: Mode,
     /// Regular expression over ids, or with `exact` one id.
     pub filter: Option<String>,
-    /// `--exact`.
+    /// `--exact`: whether `filter` and `skip` hold whole ids.
     pub exact: bool,
     /// `--ignored`: selects no case, because no case can be marked as ignored.
     pub none: bool,
     /// `--skip`: leaves out each case whose id contains one of these texts, or with `exact` equals one of them.
     pub skip: Vec<String>,
-    /// `--sample-size`.
+    /// `--sample-size`: number of samples of a case.
     pub samples: Option<usize>,
     /// `--measurement-time`, seconds.
     pub measurement_seconds: Option<f64>,
@@ -226,7 +226,7 @@ fn error_sentence(error: &clap::Error) -> String {
     kept.join("\n").trim_end().to_owned()
 }
 
-/// Criterion uses the name as a directory without checking it; this crate uses it as a file name.
+/// Refuses a baseline name that Criterion, which does not check names, would mix with its own directories, or that is no file name.
 fn check_baseline_name(name: &str) -> Result<()> {
     if CRITERION_DIRECTORIES.contains(&name) {
         return Err(Error::Usage(format!(
@@ -256,6 +256,7 @@ fn number_at_least(
     }
 }
 
+/// The mode of a bench target by its flags; without `--bench`, Cargo runs the target as a test.
 fn mode_from_matches(matches: &ArgMatches) -> Mode {
     let foreign = matches.contains_id("profile-time") || matches.contains_id("load-baseline");
     if matches.get_flag("list") {

@@ -192,6 +192,7 @@ impl Executions {
         self.ended.is_none() && self.count() == 0
     }
 
+    /// Whether the case needs another execution in this round: it has too few or, while there is `time`, is not settled.
     fn needs_execution(&self, rounds: &Rounds, round: usize, time: bool) -> bool {
         let needed = rounds.needed_executions(self.expected_seconds());
         // A case that has only been disturbed gets more attempts.
@@ -205,6 +206,7 @@ impl Executions {
         self.ended.is_none() && (self.count() < needed || (time && unsettled()))
     }
 
+    /// Whether the case has at least `fewest` measured executions, and a settled quiet figure.
     fn is_settled(&self, fewest: usize) -> bool {
         // Whether executions agree does not depend on the frequency to which they are converted.
         let core_hz = self.measured.first().and_then(core_frequency);

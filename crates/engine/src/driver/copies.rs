@@ -1,7 +1,7 @@
 //! Several measuring processes that carry out one task at the same time, each on a CPU of its own (`-P N`).
 //!
-//! Each runs the cases as if it were alone on a machine of one CPU; [`OtherCopies`](crate::trial::OtherCopies) makes them take their samples
-//! together. Their results become one: the figures of the slowest copy, the sum of the rates, and the efficiency.
+//! Each copy runs the cases as if it were alone on a machine with one CPU. [`OtherCopies`](crate::trial::OtherCopies) makes the
+//! copies take their samples together. The joined result has the slowest copy's figures, the sum of the rates, and the efficiency.
 
 use super::options::Options;
 use super::process_task::{CaseExecution, Copied, ExecutionEnd, Task, make_inheritable_file};
@@ -86,6 +86,7 @@ impl Supervisor<'_> {
         }
     }
 
+    /// Starts one process per copy, each but the first from a thread, and waits for the results, in the order of the copies.
     fn start_copies(&self, group: &str, task: &Task) -> Result<Vec<ProcessRun>> {
         let failed = |cause| Error::file("the table of the copies", "making", cause);
         let cpus = choose_copy_cpus(self.options)?;

@@ -223,7 +223,7 @@ impl<'a> Drive<'a> {
         self.write_criterion_files(planned);
     }
 
-    /// Measures the headline cases before all others, and of these the answers of the first screen.
+    /// Measures the headline cases before all others: first the answers of the first screen, then the rest.
     fn measure_headlines(&mut self, groups: &mut [Collected], rounds: usize) {
         for (answers, round) in [true, false].into_iter().flat_map(|a| (0..rounds).map(move |r| (a, r))) {
             for group in &mut *groups {

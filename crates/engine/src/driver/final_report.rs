@@ -53,7 +53,7 @@ impl FinalReport {
         Ok(Self { overrides })
     }
 
-    /// Prints the table, and everything that went wrong.
+    /// Prints the table and reports everything that went wrong. Returns the exit code of the run.
     pub(super) fn print_all(&self, end: RunEnd, arguments: &Arguments, options: &Options) -> Exit {
         let RunEnd { mut record, complaints, unsaved, saved, screen, earlier, not_begun } = end;
         apply_overrides(&self.overrides, &mut record);

@@ -8,7 +8,7 @@ use crate::record::{Axis, CaseRecord, Curve, CurveRecord, GroupRun, Measured, Re
 use crate::statistic::fluid_cost::NOT_QUIET;
 use crate::study::drawn_curve::{draw_curve, fit_cases, fit_sweep};
 
-/// Relative difference of the two readings of a case that occurs on a shared core of constant frequency.
+/// Relative difference between a case's two readings that is normal on a shared core of constant frequency.
 const NOISE: f64 = 0.05;
 
 /// A note if the frequency changed during some of the cases.
@@ -29,7 +29,7 @@ pub(super) fn frequency_note(run: &GroupRun) -> Option<String> {
 
 // Load by other programs on other CPUs while memory-bound cases ran: one note per group.
 
-/// Busy CPUs from which the load is worth a note. The driver and the kernel's own threads use less.
+/// The fewest busy CPUs that are worth a note. The driver and the kernel's own threads use less.
 const LEAST_BUSY_CPUS: f64 = 0.2;
 
 /// A note on the load by other programs while cases of this group ran, if there was any.
@@ -143,7 +143,7 @@ fn draw_curves(curves: &[Curve], run: &GroupRun, fingerprint: &Fingerprint) -> V
     curves.iter().filter_map(|curve| draw_curve(curve, run, fingerprint)).collect()
 }
 
-/// The beginnings of the ids of sweeps, with the names of their parameters.
+/// Each sweep of a group as the common beginning of its ids and the name of its parameter.
 fn sweeps(group: &Group) -> Vec<(String, &'static str)> {
     let mut sweeps = Vec::new();
     for case in (group.cases)() {

@@ -28,7 +28,7 @@ pub struct Options {
     pub scale: Scale,
     /// `SYSCOST_MEASURE`: `ns`, `user-instructions`, or the name of a perf event to count instead.
     pub unit: String,
-    /// `SYSCOST_EVENTS`: perf events that are counted beside the time, between commas.
+    /// `SYSCOST_EVENTS`: perf events that are counted in addition to the time, separated by commas.
     pub events: Vec<Event>,
     /// `SYSCOST_PREDICTIONS`: a TOML file of the user's own predictions.
     pub predictions: Option<PathBuf>,
@@ -55,7 +55,7 @@ pub struct Options {
     pub wants_a_number: bool,
     /// `--copies`: processes that measure each case at the same time, each on a CPU of its own.
     pub copies: usize,
-    /// The session of this run, where several runs are made in one go.
+    /// The session of this run, if one command makes several runs.
     pub session: Option<String>,
     /// The whole suite to which the measured groups belong, so that messages can name its other groups; empty for the benches
     /// of another crate.
@@ -196,7 +196,7 @@ impl TimeLimit {
     }
 }
 
-// Where Criterion's files and the records beside them are.
+// The directories of Criterion's files and of the records beside them.
 
 /// `$CRITERION_HOME`, else `criterion` in Cargo's target directory, else `target/criterion` here. Criterion finds the
 /// same place by asking Cargo for its metadata, which takes a second. The program `syscost`, which serves many crates, prefers

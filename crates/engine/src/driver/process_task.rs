@@ -49,11 +49,11 @@ pub struct Assignment {
     pub scale: Scale,
     /// What is measured: `ns`, or the name of a perf event.
     pub unit: String,
-    /// Perf events that are counted beside the time, between commas.
+    /// Perf events that are counted in addition to the time, separated by commas.
     pub events: String,
     /// Operations of a run where a case is measured by displacement.
     pub operations: Option<u64>,
-    /// Undisturbed runs of such a case.
+    /// Undisturbed runs of a case that is measured by displacement.
     pub replications: Option<u32>,
     /// Where callgrind writes its counts, if the process runs under it.
     pub callgrind: Option<PathBuf>,
@@ -137,6 +137,7 @@ impl Assignment {
     }
 }
 
+/// Reads the value from the inherited file whose descriptor this variable names, and closes the descriptor.
 fn read_inherited<T: DeserializeOwned>(variable: &str) -> Result<T> {
     let wrong =
         |error: String| Error::Usage(format!("{variable} is for the driver to set, so unset it: {error}"));
@@ -198,7 +199,7 @@ pub(super) fn make_inheritable_file() -> io::Result<File> {
 // Messages of a measuring process to its driver: one JSON value per line, over a pipe, since Criterion writes to the
 // standard output.
 
-/// One message, one line.
+/// A message, which is sent as one line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Message {

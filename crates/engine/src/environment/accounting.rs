@@ -7,7 +7,7 @@ use crate::platform::kernel_files::KernelFiles;
 pub struct Accounting {
     /// Whether interrupts are charged to no task (`CONFIG_IRQ_TIME_ACCOUNTING`); `None` if this is unknown.
     pub interrupts_apart: Option<bool>,
-    /// Whether user and system time are told apart by samples at the tick, instead of at every kernel entry
+    /// Whether samples at the tick separate user from system time, instead of a measurement at every kernel entry
     /// (`CONFIG_VIRT_CPU_ACCOUNTING_GEN` works on CPUs of `nohz_full` only); `None` if this is unknown.
     pub by_tick: Option<bool>,
     /// CPUs without a tick while one task runs (`nohz_full`), as the kernel lists them.

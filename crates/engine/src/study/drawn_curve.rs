@@ -202,6 +202,7 @@ pub fn fit_sweep(parameter: &str, prefix: &str, cases: &[CaseRecord]) -> Option<
     })
 }
 
+/// Parameter and cost of each measured case with this prefix, all on the best basis that every case has.
 fn points(prefix: &str, cases: &[CaseRecord]) -> Option<Vec<(f64, f64)>> {
     let members: Vec<(f64, &Measured)> =
         cases.iter().filter_map(|case| member_with_number(prefix, case)).collect();

@@ -19,9 +19,9 @@ const LEAST_DEVIATION: f64 = 0.002;
 const LOWEST_SHARE: f64 = 0.5;
 /// The upper end of an interval is at most the slowest execution times this factor.
 const HIGHEST_FACTOR: f64 = 1.5;
-/// The lowest execution counts as a rare faster mode if the next one is slower by more than this share, and
+/// For a rare faster mode, the next execution must be slower than the lowest by more than this share.
 const FASTER_MODE_GAP: f64 = 0.03;
-/// if this gap is at least this many times the span of the next three.
+/// For a faster mode, that gap must also be at least this many times the span of the next three executions.
 const FASTER_MODE_SPANS: f64 = 4.0;
 
 /// The quiet figure from the executions' lower quartiles; `None` for fewer than two. `adds` says that noise only adds; it is
@@ -49,6 +49,7 @@ fn quiet_from_lowest(lows: &[f64]) -> Quiet {
     Quiet { figure, faster, ..Quiet::default() }
 }
 
+/// The quiet figure from ascending values that noise may raise or lower: the median.
 fn quiet_from_median(ascending: &[f64]) -> Quiet {
     let (first, last) = (ascending[0], ascending[ascending.len() - 1]);
     let estimate = median(ascending);
@@ -67,6 +68,7 @@ fn deviation_of_lowest(ascending: &[f64]) -> f64 {
     deviation(&ascending[..half])
 }
 
+/// The standard deviation of the logarithms of these values, at least [`LEAST_DEVIATION`].
 fn deviation(values: &[f64]) -> f64 {
     let logarithms: Vec<f64> = values.iter().map(|value| value.ln()).collect();
     standard_deviation(&logarithms).max(LEAST_DEVIATION)
@@ -125,6 +127,7 @@ pub fn draw_to_kind<'a>(group: impl Iterator<Item = &'a mut Measured>) {
     draw_kind(others);
 }
 
+/// Averages each case's own variance with the median variance of these cases, and sets the interval by the result.
 fn draw_kind(cases: Vec<&mut Measured>) {
     let spread = |case: &&mut Measured| own_spread(case);
     let spreads: Vec<Option<Spread>> = cases.iter().map(spread).collect();

@@ -206,6 +206,7 @@ impl Fingerprint {
 }
 
 impl Field {
+    /// The difference of this field between two fingerprints; `None` if the values are equal.
     fn compare(&self, ours: &Fingerprint, theirs: &Fingerprint) -> Option<Difference> {
         let (a, b) = ((self.show)(ours), (self.show)(theirs));
         if a == b {
@@ -223,6 +224,7 @@ impl Field {
     }
 }
 
+/// The entries of `ours` that `theirs` lacks, as text.
 fn entries_only_in(ours: &str, theirs: &str) -> String {
     let theirs: Vec<_> = theirs.split(BETWEEN).collect();
     let only: Vec<_> = ours.split(BETWEEN).filter(|part| !theirs.contains(part)).collect();

@@ -87,6 +87,7 @@ pub fn is_readable_baseline(directory: &Path) -> bool {
     find_fault(directory).is_none()
 }
 
+/// The first fault of Criterion's files in this directory; `None` if Criterion can compare with them.
 fn find_fault(directory: &Path) -> Option<Fault> {
     let estimates = |bytes: &[u8], path: &Path, expected: &str| {
         let estimates: Estimates = parse::foreign_json(path, bytes, expected)?;

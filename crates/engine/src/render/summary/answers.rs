@@ -31,7 +31,7 @@ pub fn answer_screen(
     let width = layout.width.map_or(COLUMNS, usize::from).min(COLUMNS);
     let plain = |text: String| Line::new(Tone::Plain, cell::cut_to_width(&text, width));
     let mut above = look::machine_lines(summary, width);
-    // The mitigations may take two lines; the doctor and the run come last.
+    // Mitigations may take two lines: the second of them is left out, since the last lines are the doctor's and the run's.
     while above.len() > ABOUT {
         above.remove(ABOUT - 2);
     }
@@ -172,6 +172,7 @@ fn last_run_range<'a>(summary: &Summary<'_>, headline: &Headline, id: &str) -> O
 }
 
 impl Answer<'_> {
+    /// Compares the figure and its interval with the usual range.
     fn standing(&self) -> Standing {
         let (Some((figure, measured)), Some(range)) = (&self.figure, &self.range) else {
             return Standing::Unknown;

@@ -49,6 +49,7 @@ fn match_caches(steps: &[Step], caches: &[(u8, u64)]) -> Vec<Option<usize>> {
     best_match(steps, caches, 0).1
 }
 
+/// The highest total fitness for these steps and the caches from index `from` on, and the cache matched with each step.
 fn best_match(steps: &[Step], caches: &[(u8, u64)], from: usize) -> (f64, Vec<Option<usize>>) {
     let Some((step, rest)) = steps.split_first() else { return (0.0, Vec::new()) };
     let with = |own: Option<usize>| {
@@ -61,6 +62,7 @@ fn best_match(steps: &[Step], caches: &[(u8, u64)], from: usize) -> (f64, Vec<Op
     choices.fold(with(None), |best, other| if other.0 > best.0 { other } else { best })
 }
 
+/// How well a step fits the end of a cache of this size; 0 if the cache cannot end there.
 fn fitness(step: &Step, reported: u64) -> f64 {
     // A cache cannot hold more than its reported size.
     if step.held as f64 > SLACK * reported as f64 * step.beyond as f64 / step.held as f64 {
