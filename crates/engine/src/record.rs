@@ -1,9 +1,9 @@
 //! The outcome of a run as plain data. It depends neither on the measured code nor on types of Criterion, so a record of
 //! one machine can be studied on another machine, by newer code.
 //!
-//! A [`Record`] is one run. It holds a [`GroupRun`] for each group, and each group holds a [`CaseRecord`] for each
-//! case: measured, skipped (with the missing need), disturbed (with what was seen), or failed (with the claim that
-//! did not hold). Durations are in nanoseconds, times in Unix seconds.
+//! A [`Record`] is one run. It holds a [`GroupRun`] for each group, which holds a [`CaseRecord`] for each case. A case is
+//! measured, skipped (with the missing need), disturbed (with what was seen), or failed (with the claim that did not
+//! hold). Durations are in nanoseconds, times in Unix seconds.
 
 pub mod baseline;
 mod curve_record;

@@ -1,5 +1,5 @@
-//! Notes on a finished group, and its curves. The first note reports a core frequency that changed during cases: the
-//! time-stamp counter has a constant rate and does not show this, so a chain of additions is timed before and after each case.
+//! Notes on a finished group, and its curves. The first note reports a core frequency that changed during cases. The time-stamp
+//! counter has a constant rate and hides this; a chain of dependent additions, timed before and after each case, shows it.
 
 use crate::case::Group;
 use crate::environment::Fingerprint;

@@ -1,5 +1,5 @@
-//! Converts times to one frequency of the core. A neighbour on the same processor takes power and thereby lowers the frequency:
-//! on a shared machine it moves by several per cent within minutes, and its medians in two whole runs were 1.6 % apart. An
+//! Converts times to one frequency of the core. A neighbour on the same processor takes power and thereby lowers the frequency.
+//! On a shared machine it moves by several per cent within minutes; its medians in two whole runs were 1.6 % apart. An
 //! operation that does not wait for memory takes the same number of cycles at each frequency.
 
 use crate::record::quantity::NANOSECONDS;

@@ -13,8 +13,8 @@ use tempfile::NamedTempFile;
 /// reading it into memory would disturb the machine under measurement.
 pub const LIMIT: u64 = 64 << 20;
 
-/// Replaces the content of `path`. At any time and after any crash a reader finds the old content or the new one: the
-/// bytes are written and synced under another name, the file is renamed, and then the directory is synced.
+/// Replaces the content of `path`. At any time and after any crash a reader finds the old content or the new one. The
+/// bytes are first synced under another name; then the file is renamed, and the directory is synced.
 ///
 /// # Errors
 /// The directory cannot be created, the file cannot be written, or the path names a device, a pipe or a directory.
