@@ -1,9 +1,9 @@
-//! The outcome of a run as plain data. It uses no subject and no type of Criterion, so that a record of one machine can
-//! be studied on another, by newer code.
+//! The outcome of a run as plain data. It depends neither on the measured code nor on types of Criterion, so a record of
+//! one machine can be studied on another machine, by newer code.
 //!
-//! A [`Record`] is one run. It holds a [`GroupRun`] for each group (a process of its own), and each of
-//! those a [`CaseRecord`] for each case: measured, skipped with the missing need, or failed with the
-//! claim that did not hold. All durations are nanoseconds, all times Unix seconds.
+//! A [`Record`] is one run. It holds a [`GroupRun`] for each group, which holds a [`CaseRecord`] for each case. A case is
+//! measured, skipped (with the missing need), disturbed (with what was seen), or failed (with the claim that did not
+//! hold). Durations are in nanoseconds, times in Unix seconds.
 
 pub mod baseline;
 mod curve_record;
@@ -26,16 +26,16 @@ pub use verdict::{Tally, Verdict};
 use crate::environment::{Fingerprint, Wire};
 use serde::{Deserialize, Serialize};
 
-/// The version of the record's layout. Other versions are refused: none was released.
+/// Version of the record's layout. Records of other versions are refused, because none of those versions was released.
 pub const FORMAT: u32 = 3;
 
-/// Beginning of the sentence on a claim that has no meaning in the unit of the run, such as a claim about time in
-/// a count of events.
+/// How a sentence in [`Measured::unasked`] begins if the claim has no meaning in the run's unit: a claim about time
+/// where events are counted, for example.
 pub const NEVER_ASKED: &str = "not asked of ";
-/// In the evidence of a claim that held, and in some attempts did not; followed by `1 of 3 watches`, for example.
+/// Marks the evidence of a claim that held although some attempts contradicted it; `1 of 3 watches` follows, for example.
 pub const HELD_LATE: &str = "held, and did not in ";
 
-/// Name of the figure of an operation that waits: the share of its time, %.
+/// Name of the derived figure for the share of its time that an operation waits, %.
 pub const WAITS: &str = "waits";
 
 /// One run of the tool.
@@ -47,13 +47,13 @@ pub struct Record {
     pub tool: String,
     /// Unique name of the run: its start and random characters, as in `20261120T134405-217k3x9q`.
     pub run: String,
-    /// The session that it belongs to, when several runs were made in one go.
+    /// The session that the run belongs to, if several runs were made by one command.
     pub session: Option<String>,
     /// The kernel's own name of this boot (`/proc/sys/kernel/random/boot_id`).
     pub boot: Option<String>,
-    /// When it began, Unix seconds.
+    /// When the run began, Unix seconds.
     pub started: u64,
-    /// Smoke, default or full.
+    /// `smoke`, `default` or `full`.
     pub scale: String,
     /// What a value counts: `ns`, or the name of a perf event.
     pub unit: String,
@@ -61,10 +61,10 @@ pub struct Record {
     pub seed: u64,
     /// The machine, kernel and build.
     pub fingerprint: Fingerprint,
-    /// Whether it was saved on the way and never ended, or was interrupted.
+    /// Whether the run is incomplete: it was saved before its end and never finished, or a signal interrupted it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unfinished: bool,
-    /// One entry a group, in the order in which they ran.
+    /// One entry per group, in the order in which the groups ran.
     pub groups: Vec<GroupRun>,
 }
 
@@ -73,11 +73,11 @@ pub struct Record {
 pub struct GroupRun {
     /// The group's name.
     pub name: String,
-    /// The version of its operations, which a person decides: another version is another series.
+    /// Version of the group's operations, set by hand. Figures of two versions belong to different series.
     pub version: String,
     /// The clock of that process.
     pub clock: ClockRun,
-    /// The CPU that it was pinned to, if it could be.
+    /// The CPU to which that process was pinned; `None` if it was not pinned.
     pub cpu: Option<usize>,
     /// Notes on the whole group: not pinned, not locked in memory, …
     pub notes: Vec<String>,
@@ -88,7 +88,7 @@ pub struct GroupRun {
     /// Cases that are points of a curve, and what the curve shows.
     #[serde(default)]
     pub curves: Vec<CurveRecord>,
-    /// The way to the peer, if some of them were measured against one.
+    /// The network path to the peer, if some cases were measured against one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wire: Option<Box<Wire>>,
 }
@@ -102,16 +102,16 @@ pub struct ClockRun {
     pub hz: f64,
     /// Half-width of that frequency's interval, parts per million.
     pub uncertainty_ppm: f64,
-    /// The step in which the counter moves, ticks.
+    /// Granularity of the counter, ticks.
     #[serde(default)]
     pub step: u64,
-    /// Frequency found again at the end of the process, Hz.
+    /// Frequency of the counter by a second calibration at the end of the process, Hz.
     pub hz_at_end: Option<f64>,
-    /// What the kernel or the hypervisor publishes, Hz, and where.
+    /// Frequency that the kernel or the hypervisor publishes, Hz, and its source.
     pub published: Option<(f64, String)>,
     /// Why the hardware counter was not used.
     pub unfit: Option<String>,
-    /// A clock that contradicts this one by more than 1 %, and how much more time passes by the other, as a share.
+    /// A clock that deviates from this one by more than 1 %: its name, and the share by which it measures more time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disputed: Option<(String, f64)>,
 }
@@ -123,7 +123,7 @@ pub struct CaseRecord {
     pub id: String,
     /// A description for people.
     pub title: String,
-    /// How it ended.
+    /// How the case ended.
     pub outcome: Outcome,
 }
 
@@ -131,12 +131,12 @@ pub struct CaseRecord {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// It ran and every claim held.
+    /// The case ran and every claim held.
     Measured(Box<Measured>),
-    /// The machine lacks what the case needs; the sentence says what and what to do.
+    /// The machine lacks what the case needs. The sentence names the missing need and the remedy.
     Skipped(String),
-    /// The machine did not let it be measured: other tasks, the hypervisor or a late partner; the sentence says what was
-    /// seen and what would help. Nothing is wrong with the case.
+    /// Other tasks, the hypervisor or a late partner prevented the measurement. The sentence says what was seen and what
+    /// would help. The case itself is not at fault.
     Disturbed(String),
     /// A claim is disproved, or the operation itself failed; the sentence says which.
     Failed(String),
@@ -151,42 +151,42 @@ pub struct Measured {
     /// The cost without disturbance; `None` from a single execution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quiet: Option<Quiet>,
-    /// Why further executions have no samples here: a sentence for each that was disturbed.
+    /// A sentence for each execution that has no samples here because it was disturbed or contradicted a claim.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
     /// Iterations of each sample.
     pub iterations: Vec<u64>,
-    /// What the counter counted in each sample: ticks, or events in another unit.
+    /// Counter difference of each sample: ticks, or events if the unit is not time.
     pub counted: Vec<u64>,
     /// The core's frequency around each sample, MHz; empty where the cost does not follow the core.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub core_mhz: Vec<u32>,
-    /// Median over the samples, a single iteration, in the record's unit (ns). Its interval holds the medians of all
-    /// executions; of one execution it is the 95 % interval of the median.
+    /// Median of the samples per iteration, in the record's unit (ns). The interval spans the medians of all executions;
+    /// for a single execution it is the 95 % confidence interval of the median.
     pub median: Interval,
-    /// Standard deviation over the samples, a single iteration.
+    /// Standard deviation of the samples per iteration, in the record's unit.
     pub standard_deviation: f64,
-    /// Ticks of the cost (counted, not converted): of the quiet one, else of the median.
+    /// The cost in ticks, as counted: the quiet cost, or the median if there is no quiet cost.
     pub ticks: f64,
     /// Slope of time against iterations: the cost without any constant overhead, ns.
     pub slope: Interval,
-    /// Intercept of the same line: what a batch costs whatever its size, ns. May be negative.
+    /// Intercept of the same line: the constant cost of a batch of any size, ns. May be negative.
     pub intercept: Interval,
     /// Cost of the same loop without the operation, ns.
     pub control: Option<Interval>,
-    /// Slope less control, both from the same rounds, ns. May be negative.
+    /// Slope minus control, both from the same rounds, ns. May be negative.
     pub net: Option<Interval>,
     /// The prediction, if there was one.
     pub predicted: Option<Predicted>,
-    /// Instructions an iteration in user space, counted by single-stepping; `None` where there are many and no claim is about
+    /// Instructions per iteration in user space, counted by single-stepping; `None` if there are many and no claim concerns
     /// them.
     pub instructions: Option<f64>,
     /// Core frequency just before and just after, Hz, inferred from a chain of additions.
     pub core_hz: Option<(f64, f64)>,
     /// A sentence for each claim that held.
     pub evidence: Vec<String>,
-    /// A sentence for each claim that was not asked, with the reason. One that could not be asked here makes the case
-    /// unwitnessed; one that begins with `NEVER_ASKED` has no meaning in this unit.
+    /// A sentence for each claim that was not checked, with the reason. It begins with [`NEVER_ASKED`] if the claim has no
+    /// meaning in this unit; any other sentence makes the case unwitnessed.
     #[serde(default)]
     pub unasked: Vec<String>,
     /// Other activity on the CPU during each sample.
@@ -194,23 +194,23 @@ pub struct Measured {
     /// Other work on the machine at the same time, where the kernel reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meanwhile: Option<Meanwhile>,
-    /// Single timed operations, where the distribution is the answer, ns.
+    /// Distribution of operations that were timed one by one, ns, for cases that are about it.
     pub distribution: Option<Distribution>,
-    /// Figures that follow from those above.
+    /// Figures derived from those above.
     #[serde(default)]
     pub derived: Vec<Derived>,
-    /// Events an iteration, where they were asked for, and allocations, where the allocator counts them.
+    /// Events per iteration, if the user asked for them, and allocations per iteration, if the allocator counts them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<EventRate>,
     /// Values between every two CPUs, for a case that measures all of them.
     pub matrix: Option<Matrix>,
-    /// CPU time that it displaced, if it was measured by displacement.
+    /// CPU time that the operation displaced, if the case was measured by displacement.
     pub displaced: Option<Displaced>,
     /// The peer and the transport, as the `Wire::key` of the group's wire. Values against different peers are not
     /// comparable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<String>,
-    /// The way to that peer. The driver moves it to [`GroupRun::wire`], once for the group.
+    /// The network path to that peer. The driver moves it to [`GroupRun::wire`], once for the group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wire: Option<Box<Wire>>,
 }
@@ -220,15 +220,15 @@ pub struct Measured {
 pub struct Matrix {
     /// The CPUs, in order.
     pub cpus: Vec<usize>,
-    /// A row for each of them, as long as there are CPUs before it: row 2 holds what lies between the third and
-    /// the first, and between the third and the second.
+    /// One row per CPU, with a value for each CPU before it: row 2 holds the values between the third CPU and the
+    /// first, and between the third and the second.
     pub rows: Vec<Vec<f64>>,
 }
 
 /// A figure that follows from those of its case.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Derived {
-    /// What it is: `switch`, `efficiency`.
+    /// Its name, such as `switch` or `efficiency`.
     pub name: String,
     /// `ns`, `/s`, or nothing for a ratio.
     pub unit: String,
@@ -243,9 +243,9 @@ pub struct Predicted {
     pub hardware: f64,
     /// The part that the software adds, ns.
     pub software: f64,
-    /// Why.
+    /// The reason for these numbers.
     pub why: String,
-    /// Whether it is of all that is timed, and not of what remains when the control is taken off.
+    /// Whether the prediction covers everything that is timed; otherwise it covers the cost minus the control.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub whole: bool,
 }
@@ -272,14 +272,14 @@ pub struct Bar {
 }
 
 impl Distribution {
-    /// The percentiles of this number of operations, with the minimum and the maximum: each only if at least one operation can be
-    /// expected beyond it.
+    /// The percentiles to report for `count` operations, with the minimum and the maximum. A percentile is reported only if
+    /// at least one operation is expected above it.
     pub fn percentiles_of_count(count: usize) -> impl Iterator<Item = f64> {
         const ALL: [f64; 11] = [0.0, 1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0, 99.9, 99.99, 100.0];
         ALL.into_iter().filter(move |p| *p >= 100.0 || count as f64 * (100.0 - p) >= 100.0)
     }
 
-    /// The value at this percentile, if it is recorded.
+    /// The value at this percentile, ns; `None` if the percentile is not recorded.
     pub fn value_at(&self, percentile: f64) -> Option<f64> {
         self.percentiles.iter().find(|(p, _)| *p == percentile).map(|(_, ns)| *ns)
     }
@@ -296,17 +296,17 @@ pub struct FitRecord {
     pub intercept: Interval,
     /// Number of cases on the line.
     pub cases: usize,
-    /// The slopes of the lines through what the hardware and the software were predicted to take, ns; `None` in older records and of
-    /// cases without predictions.
+    /// Slopes of two lines through the predictions, ns: of the hardware's part and of the software's. `None` in older records
+    /// and for cases without predictions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<[f64; 2]>,
-    /// Of the law of a sweep: the largest distance of a case from it, as a share of its cost.
+    /// For a sweep: the largest distance of a case from the fitted law, as a share of the case's cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worst: Option<f64>,
 }
 
 impl Outcome {
-    /// How it ended, in a word.
+    /// The kind of the outcome in one word.
     pub fn status_word(&self) -> &'static str {
         match self {
             Self::Measured(_) => "measured",
@@ -316,7 +316,7 @@ impl Outcome {
         }
     }
 
-    /// Why there is no number; `None` where there is one.
+    /// Why the case has no number; `None` for a measured case.
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Measured(_) => None,
@@ -346,8 +346,8 @@ impl Record {
 }
 
 impl CaseRecord {
-    /// How it ended, in a word: as [`Outcome::word`], or `unwitnessed` if a claim about the number could not be
-    /// checked.
+    /// How the case ended, in one word: `unwitnessed` if a claim about the number could not be checked, else
+    /// [`Outcome::status_word`].
     pub fn status_word(&self) -> &'static str {
         let is_unwitnessed = self.measured().is_some_and(Measured::is_unwitnessed);
         if is_unwitnessed { "unwitnessed" } else { self.outcome.status_word() }
@@ -361,7 +361,7 @@ impl CaseRecord {
         }
     }
 
-    /// The measurement, to be changed.
+    /// The measurement as a mutable reference, if there is one.
     pub fn measured_mut(&mut self) -> Option<&mut Measured> {
         match &mut self.outcome {
             Outcome::Measured(m) => Some(m),
@@ -381,13 +381,13 @@ impl Measured {
         self.unasked.iter().filter(|sentence| !sentence.starts_with(NEVER_ASKED))
     }
 
-    /// Whether its figure was confirmed, by executions that agree or by the run before ([`Quiet::is_settled`]). A
-    /// single execution counts as settled, unless disturbed executions were left out.
+    /// Whether the figure's interval is narrow enough to count as settled ([`Quiet::is_settled`]). A single execution
+    /// counts as settled, unless other executions were left out.
     pub fn is_settled(&self) -> bool {
         self.quiet.map_or(self.left_out.is_empty(), |quiet| quiet.is_settled())
     }
 
-    /// The figure that is shown and compared: the quiet one, or of a single execution the median.
+    /// The figure that is shown and compared: the quiet figure, or the median of a single execution.
     pub fn figure(&self) -> Interval {
         self.quiet.map_or(self.median, |quiet| quiet.figure)
     }

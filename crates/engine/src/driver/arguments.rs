@@ -27,39 +27,39 @@ pub struct Arguments {
     pub mode: Mode,
     /// Regular expression over ids, or with `exact` one id.
     pub filter: Option<String>,
-    /// `--exact`.
+    /// `--exact`: whether `filter` and `skip` hold whole ids.
     pub exact: bool,
-    /// `--ignored`, which selects no case, since none is ever marked so.
+    /// `--ignored`: selects no case, because no case can be marked as ignored.
     pub none: bool,
-    /// `--skip`: no case whose id contains one of these texts, or with `exact` is one of them.
+    /// `--skip`: leaves out each case whose id contains one of these texts, or with `exact` equals one of them.
     pub skip: Vec<String>,
-    /// `--sample-size`.
+    /// `--sample-size`: number of samples of a case.
     pub samples: Option<usize>,
     /// `--measurement-time`, seconds.
     pub measurement_seconds: Option<f64>,
-    /// `--warm-up-time`.
+    /// `--warm-up-time`, seconds.
     pub warm_up_seconds: Option<f64>,
     /// Name of the baseline to save; `None` for `--discard-baseline` or a comparison.
     pub save: Option<String>,
     /// Name of the baseline to compare with.
     pub compare: Option<String>,
-    /// Neither Criterion nor this crate may save anything.
+    /// Whether neither Criterion nor this crate may save anything.
     pub unsaved: bool,
-    /// `--baseline-lenient`: a case without a baseline is measured and not compared.
+    /// `--baseline-lenient`: whether a case without a baseline is measured and not compared.
     pub lenient: bool,
     /// Whether to show Criterion's own report: `--verbose`, or a comparison.
     pub loud: bool,
     /// `--output-format bencher`.
     pub bencher: bool,
-    /// `--all`: every table at the end of a whole run, and not one screen.
+    /// `--all`: whether a whole run ends with every table in place of one screen.
     pub all: bool,
     /// `--quick`: measure at smoke scale. Criterion's two samples would be too few for any claim.
     pub quick: bool,
     /// `--instructions`: count the instructions of an operation in place of its time, by `steps` or by `callgrind`.
     pub instructions: Option<String>,
-    /// `-P`: processes that measure each case at the same time.
+    /// `-P`: number of processes that measure each case at the same time.
     pub copies: usize,
-    /// The options that Criterion knows, by their long names, and the filter, to hand on.
+    /// Options by long name, and the filter, that are passed on to Criterion.
     criterion: Vec<(String, Option<OsString>)>,
 }
 
@@ -80,17 +80,17 @@ const NUMBERS: [(&str, f64, f64); 6] = [
     ("profile-time", 0.99, 1e6),
 ];
 /// Directories that Criterion makes beside those of the baselines.
-const CRITERIONS: [&str; 3] = ["new", "change", "report"];
+const CRITERION_DIRECTORIES: [&str; 3] = ["new", "change", "report"];
 const FLAGS: [&str; 5] = ["noplot", "bench", "nocapture", "show-output", "include-ignored"];
-/// Options that Criterion does not know, or for which it has another meaning, besides those of [`LIBTEST_FLAGS`].
-const OURS: [&str; 8] =
+/// Options that Criterion lacks or interprets differently; those of libtest are in [`LIBTEST_FLAGS`].
+const OWN_OPTIONS: [&str; 8] =
     ["all", "copies", "format", "instructions", "quick", "report-time", "terse", "unstable"];
-/// Flags and options of the harness of `cargo test` (libtest) and of cargo-nextest, which Criterion does not know. Scripts and
-/// editors hand them to every target, benches too. They are accepted and ignored, but for `--skip`: cases never run in parallel or
-/// in another order, and output is not captured.
+/// Flags of the harness of `cargo test` (libtest) and of cargo-nextest, which Criterion does not know. Scripts and editors
+/// pass them to every target, benches too. They are accepted and ignored, because cases never run in parallel or in another
+/// order, and output is not captured.
 const LIBTEST_FLAGS: [&str; 6] =
     ["shuffle", "ensure-time", "exclude-should-panic", "force-run-in-process", "fail-fast", "no-capture"];
-/// See [`LIBTEST_FLAGS`].
+/// Options of the same harnesses that take a value. Only `--skip` has an effect; see [`LIBTEST_FLAGS`].
 const LIBTEST_OPTIONS: [&str; 4] = ["test-threads", "shuffle-seed", "logfile", "skip"];
 
 impl Arguments {
@@ -144,7 +144,7 @@ impl Arguments {
         })
     }
 
-    /// A copy with which nothing is saved.
+    /// A copy of these arguments with which neither Criterion nor this crate saves anything.
     pub fn without_saving(&self) -> Self {
         let mut criterion = self.criterion.clone();
         criterion.retain(|(name, _)| name != "save-baseline" && name != "discard-baseline");
@@ -195,10 +195,10 @@ impl Arguments {
     }
 }
 
-/// What the command line says to Criterion.
+/// The options on the command line that Criterion knows, by long name, with their values.
 fn criterion_options(command: &Command, matches: &ArgMatches) -> Vec<(String, Option<OsString>)> {
     let is_foreign =
-        |id: &str| [&OURS[..], &LIBTEST_FLAGS, &LIBTEST_OPTIONS].iter().any(|ids| ids.contains(&id));
+        |id: &str| [&OWN_OPTIONS[..], &LIBTEST_FLAGS, &LIBTEST_OPTIONS].iter().any(|ids| ids.contains(&id));
     let is_given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
     let arguments = command.get_arguments().filter(|argument| {
         let id = argument.get_id().as_str();
@@ -217,7 +217,7 @@ fn requested_help(raw: impl Iterator<Item = OsString>) -> Option<String> {
     (answer.kind() == ErrorKind::DisplayHelp).then(|| answer.to_string().trim_end().to_owned())
 }
 
-/// clap's error as a sentence, without its advice to pass an unknown option as a value: no id looks like one.
+/// clap's error as a sentence. Its advice to pass an unknown option as a value is dropped, because no id looks like an option.
 fn error_sentence(error: &clap::Error) -> String {
     let text = error.to_string();
     let lines = text.trim_start_matches("error: ").lines();
@@ -226,9 +226,9 @@ fn error_sentence(error: &clap::Error) -> String {
     kept.join("\n").trim_end().to_owned()
 }
 
-/// Criterion uses the name as a directory without checking it; this crate uses it as a file name.
+/// Refuses a baseline name that Criterion, which does not check names, would mix with its own directories, or that is no file name.
 fn check_baseline_name(name: &str) -> Result<()> {
-    if CRITERIONS.contains(&name) {
+    if CRITERION_DIRECTORIES.contains(&name) {
         return Err(Error::Usage(format!(
             "`{name}` cannot name a baseline: Criterion keeps its own files there"
         )));
@@ -256,6 +256,7 @@ fn number_at_least(
     }
 }
 
+/// The mode of a bench target by its flags; without `--bench`, Cargo runs the target as a test.
 fn mode_from_matches(matches: &ArgMatches) -> Mode {
     let foreign = matches.contains_id("profile-time") || matches.contains_id("load-baseline");
     if matches.get_flag("list") {

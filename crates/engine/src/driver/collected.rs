@@ -1,4 +1,4 @@
-//! The results of the processes of one group so far: executions of its cases, which become one outcome for each case.
+//! Collects the results of one group's processes: executions of its cases, which are joined into one outcome per case.
 
 use super::group_notes;
 use super::plan::Planned;
@@ -15,10 +15,10 @@ use crate::trial::CaseEnd;
 /// The executions of one group.
 pub(super) struct Collected<'a> {
     pub(super) planned: &'a Planned<'a>,
-    /// What the processes said of themselves; without cases.
+    /// The group as its processes described it: clock, CPU and notes, without cases.
     run: GroupRun,
     cases: Vec<Executions>,
-    /// The processes of this group cannot measure: no further process is started.
+    /// Whether no further process is started, because one of this group ended before it was ready to measure.
     closed: bool,
 }
 
@@ -31,9 +31,9 @@ struct Executions {
     contradicted: Vec<String>,
     /// A skip or a failure, which ends the case.
     ended: Option<Outcome>,
-    /// How long the first execution took, which proves the case, and the longest of the later ones, seconds; 0 if there was
-    /// none.
+    /// Duration of the first execution, which includes the proof of the claims, seconds; 0 if there was none.
     first: f64,
+    /// Duration of the longest later execution, seconds; 0 if there was none.
     later: f64,
 }
 
@@ -48,7 +48,7 @@ impl<'a> Collected<'a> {
         Self { planned, run, cases, closed: false }
     }
 
-    /// Adds what one process brought.
+    /// Adds the results of one process.
     pub(super) fn add(&mut self, process: ProcessRun) {
         let (first, never_ready) = (self.run.clock.source.is_empty(), process.run.clock.source.is_empty());
         let ProcessRun { run, cases, cut_short } = process;
@@ -63,7 +63,7 @@ impl<'a> Collected<'a> {
             }
         }
         self.run.wire = self.run.wire.take().or(run.wire);
-        // A process that never was ready will not be the next time either.
+        // A process that failed before it was ready would fail again.
         self.closed |= cut_short.is_some() && never_ready;
         for execution in cases {
             if let Some(place) = self.planned.ids.iter().position(|id| *id == execution.id) {
@@ -78,14 +78,14 @@ impl<'a> Collected<'a> {
         }
     }
 
-    /// The cases that need another execution in this round, counted from 0: too few so far or, while there is `time`, not
-    /// settled.
+    /// The cases that need another execution in this round (counted from 0): those with too few executions and, while there
+    /// is `time`, those that are not settled.
     pub(super) fn wanted_cases(&self, rounds: &Rounds, round: usize, time: bool) -> Vec<Wanted> {
         let cases = self.planned.ids.iter().zip(&self.cases).filter(|_| !self.closed);
         cases.filter(|(_, case)| case.needs_execution(rounds, round, time)).map(wanted_case).collect()
     }
 
-    /// The headline cases that have at most `round` executions: those of the first screen, or all.
+    /// The headline cases with at most `round` executions; only those of the first screen if `answers` is true.
     pub(super) fn wanted_headlines(&self, round: usize, answers: bool) -> Vec<Wanted> {
         let cases = self.planned.ids.iter().zip(&self.cases).filter(|_| !self.closed);
         let is_open = |case: &Executions| case.ended.is_none() && case.count() <= round;
@@ -93,12 +93,12 @@ impl<'a> Collected<'a> {
         cases.filter(|(id, case)| is_wanted(id) && is_open(case)).map(wanted_case).collect()
     }
 
-    /// The core's frequencies beside all executions, Hz.
+    /// The core's frequency in each execution, Hz.
     pub(super) fn core_frequencies(&self) -> impl Iterator<Item = f64> {
         self.cases.iter().flat_map(|case| &case.measured).filter_map(core_frequency)
     }
 
-    /// The number of cases that this machine can run, as far as is known.
+    /// The number of cases that were neither skipped nor failed so far.
     pub(super) fn count_runnable(&self) -> usize {
         self.cases.iter().filter(|case| case.ended.is_none()).count()
     }
@@ -109,20 +109,20 @@ impl<'a> Collected<'a> {
         for case in self.cases.iter().filter_map(|case| case.outcome(None)) {
             tally.add(&case);
         }
-        // One execution settles no case.
+        // After one execution no case can be settled, so the line does not count unsettled ones.
         tally.unsettled = 0;
         let seconds: f64 = self.cases.iter().map(|case| case.first.max(case.later)).sum();
         format!("{}: {tally}, in {seconds:.1} s", self.planned.group.name)
     }
 
-    /// Whether nothing was tried yet.
+    /// Whether no process of this group has reported anything yet.
     pub(super) fn is_empty(&self) -> bool {
         self.run.clock.source.is_empty()
             && self.run.notes.is_empty()
             && self.cases.iter().all(Executions::is_empty)
     }
 
-    /// The group for the record, with what its cases show together.
+    /// The group for the record: its outcomes, with curves, fitted lines and notes that follow from several cases.
     pub(super) fn group_run(&self, fingerprint: &Fingerprint, core_hz: Option<f64>) -> GroupRun {
         let cases = self.planned.ids.iter().zip(&self.cases);
         let outcome = |(id, case): (&String, &Executions)| {
@@ -141,12 +141,12 @@ impl<'a> Collected<'a> {
     }
 }
 
-/// The next execution of a case; the first one that measured it has proven it.
+/// A request for the next execution of a case. A case counts as proven once one execution has measured it.
 fn wanted_case((id, case): (&String, &Executions)) -> Wanted {
     Wanted { id: id.clone(), proven: !case.measured.is_empty() }
 }
 
-/// A note on a process whose CPU was not that of the first: the usual one was another run's, or offline.
+/// A note on a process that ran on another CPU than the first process, whose CPU was taken by another run or offline.
 fn other_cpu_note(cpu: usize) -> String {
     format!("some executions were measured on CPU {cpu}, since the first one's CPU was taken or offline")
 }
@@ -164,7 +164,7 @@ impl Executions {
             Ok(measured) => self.measured.push(*measured),
             Err(CaseEnd::Disturbed(sentence)) => self.disturbed.push(sentence),
             Err(CaseEnd::Contradicted(sentence)) => self.contradicted.push(sentence),
-            // A process that was killed or refused takes nothing from what others have measured.
+            // If a process was killed or refused, the measurements of other processes are kept.
             Err(CaseEnd::CutShort(sentence)) if !self.measured.is_empty() => self.disturbed.push(sentence),
             Err(CaseEnd::Failed(sentence) | CaseEnd::CutShort(sentence)) => {
                 self.ended = Some(Outcome::Failed(sentence));
@@ -174,12 +174,12 @@ impl Executions {
                 self.ended = Some(Outcome::Skipped(sentence));
             }
             Err(CaseEnd::Skipped(sentence)) => self.disturbed.push(sentence),
-            // A measuring process does not send it: the signal ends the run, and the driver sees the signal itself.
+            // A measuring process never sends this end: the signal ends the run, and the driver receives the signal, too.
             Err(CaseEnd::Interrupted) => {}
         }
     }
 
-    /// How long a further execution will take, seconds: the proof is not repeated.
+    /// Expected duration of a further execution, seconds. Later executions do not repeat the proof.
     fn expected_seconds(&self) -> f64 {
         if self.later > 0.0 { self.later } else { self.first }
     }
@@ -192,9 +192,10 @@ impl Executions {
         self.ended.is_none() && self.count() == 0
     }
 
+    /// Whether the case needs another execution in this round: it has too few or, while there is `time`, is not settled.
     fn needs_execution(&self, rounds: &Rounds, round: usize, time: bool) -> bool {
         let needed = rounds.needed_executions(self.expected_seconds());
-        // A disturbed case waits for calm.
+        // A case that has only been disturbed gets more attempts.
         let needed =
             if self.measured.is_empty() { rounds.max_attempts(self.disturbed.len()) } else { needed };
         let unsettled = || {
@@ -205,14 +206,15 @@ impl Executions {
         self.ended.is_none() && (self.count() < needed || (time && unsettled()))
     }
 
+    /// Whether the case has at least `fewest` measured executions, and a settled quiet figure.
     fn is_settled(&self, fewest: usize) -> bool {
-        // Whether they agree does not depend on the frequency at which they are compared.
+        // Whether executions agree does not depend on the frequency to which they are converted.
         let core_hz = self.measured.first().and_then(core_frequency);
         let quiet = || quiet_of_executions(&self.measured, core_hz);
         self.measured.len() >= fewest && quiet().is_some_and(|quiet| quiet.is_settled())
     }
 
-    /// The outcome; `None` of a case that was not tried.
+    /// The outcome of the case so far; `None` if no execution was tried.
     fn outcome(&self, core_hz: Option<f64>) -> Option<Outcome> {
         if let Some(ended) = &self.ended {
             return Some(ended.clone());
@@ -261,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_every_execution_contradicts_is_disproved() {
+    fn a_claim_is_disproved_only_if_six_executions_and_all_contradict_it() {
         assert!(
             matches!(case(contradicted(6)).outcome(None), Some(Outcome::Failed(s)) if s.contains("each of 6"))
         );
@@ -278,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disturbed_case_waits_for_calm() {
+    fn a_case_that_was_only_disturbed_gets_more_attempts() {
         let rounds = Rounds::default_without_limit();
         let ends = (0..3).map(|_| Err(CaseEnd::Disturbed("others had the CPU".into()))).collect();
         assert!(case(ends).needs_execution(&rounds, 3, false));
@@ -299,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_killed_process_takes_nothing_from_the_others() {
+    fn measurements_of_other_processes_are_kept_when_one_is_killed() {
         let killed = || Err(CaseEnd::CutShort("killed".into()));
         assert!(matches!(case(vec![killed()]).outcome(None), Some(Outcome::Failed(_))));
         assert!(matches!(case(vec![measured(5.0), killed()]).outcome(None), Some(Outcome::Measured(_))));
@@ -318,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_whose_executions_agree_is_drawn_to_the_others_of_its_group() {
+    fn the_interval_of_a_case_whose_executions_agree_is_widened_by_its_group() {
         let ids = ["a", "b", "c", "d"].map(|name| format!("call/{name}/0"));
         let planned = Planned { group: &GROUP, ids: ids.to_vec() };
         let mut group = Collected::new(&planned);
@@ -333,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disproof_ends_a_case_and_takes_its_number() {
+    fn a_disproof_ends_a_case_and_discards_its_number() {
         let case = case(vec![measured(5.0), Err(CaseEnd::Failed("no bytes arrived".into()))]);
         assert!(matches!(case.outcome(None), Some(Outcome::Failed(_))));
         assert!(!case.needs_execution(&Rounds::default_without_limit(), 1, true));
@@ -352,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_proof_does_not_make_the_later_executions_dear() {
+    fn the_duration_of_the_proof_does_not_reduce_the_later_executions() {
         let rounds = Rounds::default_without_limit();
         let mut case = Executions::default();
         let mut add = |seconds, low| case.add(CaseExecution { seconds, ..end(measured(low)) });

@@ -1,7 +1,7 @@
 //! Several measuring processes that carry out one task at the same time, each on a CPU of its own (`-P N`).
 //!
-//! Each runs the cases as if it were alone on a machine of one CPU; [`OtherCopies`](crate::trial::OtherCopies) makes them take their samples
-//! together. Their results become one: the figures of the slowest copy, the sum of the rates, and the efficiency.
+//! Each copy runs the cases as if it were alone on a machine with one CPU. [`OtherCopies`](crate::trial::OtherCopies) makes the
+//! copies take their samples together. The joined result has the slowest copy's figures, the sum of the rates, and the efficiency.
 
 use super::options::Options;
 use super::process_task::{CaseExecution, Copied, ExecutionEnd, Task, make_inheritable_file};
@@ -19,10 +19,10 @@ use crate::trial::other_copies::{ALONE, LEFT, mark_gone};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
-/// The CPUs of the copies; the first is that of a process which measures by itself.
+/// The CPUs of the copies. The first is the CPU on which a process without copies would measure.
 ///
 /// # Errors
-/// [`Error::Usage`]: there are fewer CPUs than copies, or copies count events.
+/// [`Error::Usage`]: there are fewer CPUs than copies, or several copies are to count events.
 pub(super) fn choose_copy_cpus(options: &Options) -> Result<Vec<usize>> {
     let copies = options.copies;
     if copies > 1 && options.unit != NANOSECONDS {
@@ -45,11 +45,11 @@ pub(super) fn choose_copy_cpus(options: &Options) -> Result<Vec<usize>> {
     Ok(cpus)
 }
 
-/// What the process of one copy starts with.
+/// The settings with which the process of one copy starts.
 pub(super) struct CopyStart<'a> {
     own: usize,
     cpus: &'a [usize],
-    /// The file of the table, which the process must inherit.
+    /// The file of the table that the copies share; the process must inherit it.
     pub(super) table: &'a File,
 }
 
@@ -69,7 +69,7 @@ impl CopyStart<'_> {
 }
 
 impl Supervisor<'_> {
-    /// Carries out a task by as many processes as there are to be copies, and joins their results.
+    /// Carries out a task in one process per copy, and joins their results.
     pub(super) fn run_copies(&self, group: &str, task: &Task) -> ProcessRun {
         match self.start_copies(group, task) {
             Ok(runs) => {
@@ -86,6 +86,7 @@ impl Supervisor<'_> {
         }
     }
 
+    /// Starts one process per copy, each but the first from a thread, and waits for the results, in the order of the copies.
     fn start_copies(&self, group: &str, task: &Task) -> Result<Vec<ProcessRun>> {
         let failed = |cause| Error::file("the table of the copies", "making", cause);
         let cpus = choose_copy_cpus(self.options)?;
@@ -96,14 +97,14 @@ impl Supervisor<'_> {
         let run = |supervisor: &Supervisor<'_>, own| {
             let start = CopyStart { own, cpus: &cpus, table: &file };
             let run = supervisor.run_process(group, task, Some(&start));
-            // One that has measured all its cases keeps no other one waiting.
+            // Mark a copy that stopped early, so that others do not wait for it. No copy waits for one that has measured all cases.
             let stopped = matches!(task, Task::Measure(cases) if run.cases.len() < cases.len());
             if stopped || run.cut_short.is_some() || signal::pending().is_some() {
                 mark_gone(&table, own);
             }
             run
         };
-        // A thread lives as long as the process that it has started, which would be killed with it.
+        // Each thread must live as long as the process that it starts: the kernel kills the process when the thread ends.
         let in_thread = |own| {
             let progress = Progress::over(0, Telling::Nothing);
             run(&Supervisor { arguments, options, home, progress: &progress, time, clock }, own)
@@ -119,10 +120,10 @@ impl Supervisor<'_> {
     }
 }
 
-/// The runs of all copies as one: the process of the first, and the cases of all together.
+/// Joins the runs of all copies into one: clock and CPU of the first copy, the notes of all, and their joined cases.
 fn join_runs(mut runs: Vec<ProcessRun>) -> ProcessRun {
     let reason = |run: &ProcessRun| run.cut_short.clone();
-    // Copies that end because another one has do not say why.
+    // The reason of a copy that ended only because another copy had ended is not the cause.
     let causes = runs.iter().filter_map(reason).find(|reason| !reason.contains(LEFT));
     let cut_short = causes.or_else(|| runs.iter().find_map(reason));
     let ids: Vec<String> = runs[0].cases.iter().map(|case| case.id.clone()).collect();
@@ -143,22 +144,22 @@ fn take_case(run: &mut ProcessRun, id: &str) -> Option<CaseExecution> {
     Some(run.cases.swap_remove(at))
 }
 
-/// One execution of a case by all copies; `None` if a signal, or the end of a copy in an earlier case, kept one of them from it.
+/// One execution of a case by all copies; `None` if a signal or an earlier end kept one of the copies from executing it.
 fn join_executions(copies: Vec<CaseExecution>, all: usize) -> Option<CaseExecution> {
     let seconds = copies.iter().map(|copy| copy.seconds).fold(0.0, f64::max);
     let CaseExecution { id, title, .. } = copies.first()?;
     let (id, title) = (id.clone(), title.clone());
     let is_whole = copies.len() == all;
     let ends = copies.into_iter().map(|copy| copy.end).fold(Ok(Vec::new()), join_end);
-    let is_known = ends.as_ref().map_or_else(|end| gravity(end) > OF_ANOTHER, |_| is_whole);
+    let is_known = ends.as_ref().map_or_else(|end| gravity(end) > CAUSED_BY_ANOTHER, |_| is_whole);
     let end = ends.map(|copies| Box::new(join_measured(copies)));
     (is_whole || is_known).then_some(CaseExecution { id, title, seconds, end })
 }
 
-/// The gravity of an end that another copy is the reason of.
-const OF_ANOTHER: u32 = 1;
+/// The gravity of an end that another copy caused.
+const CAUSED_BY_ANOTHER: u32 = 1;
 
-/// How much a reason to have no figure weighs beside those of other copies.
+/// The rank of a reason to have no figure. Of several copies' reasons, the one of the highest rank is reported.
 fn gravity(end: &CaseEnd) -> u32 {
     match end {
         CaseEnd::Failed(_) => 5,
@@ -166,12 +167,12 @@ fn gravity(end: &CaseEnd) -> u32 {
         CaseEnd::Contradicted(_) => 4,
         CaseEnd::Skipped(_) => 3,
         CaseEnd::Disturbed(sentence) if !sentence.contains(LEFT) => 2,
-        CaseEnd::Disturbed(_) | CaseEnd::CutShort(_) => OF_ANOTHER,
+        CaseEnd::Disturbed(_) | CaseEnd::CutShort(_) => CAUSED_BY_ANOTHER,
         CaseEnd::Interrupted => 0,
     }
 }
 
-/// Adds the end of one copy to those of others: of two reasons to have no figure the graver one stays.
+/// Adds the end of one copy to those of others. Of two reasons to have no figure, the one of higher [`gravity`] stays.
 fn join_end(
     ends: std::result::Result<Vec<Measured>, CaseEnd>,
     end: ExecutionEnd,
@@ -186,7 +187,7 @@ fn join_end(
     }
 }
 
-/// What the slowest copy measured, with the sum of all and their efficiency.
+/// The measurement of the slowest copy, with the sum of all copies' rates and their efficiency as derived figures.
 fn join_measured(mut copies: Vec<Measured>) -> Measured {
     let alone = copies[0].derived.iter().find(|figure| figure.name == ALONE).cloned();
     let costs: Vec<Interval> = copies.iter().map(|copy| copy.median).collect();
@@ -204,7 +205,7 @@ fn join_measured(mut copies: Vec<Measured>) -> Measured {
     measured
 }
 
-/// The sum of what the case has for a rate, or of iterations a second.
+/// The sum of the copies' rates: of a derived figure in GB/s or elem/s, or else of iterations per second.
 fn sum_of_rates(copies: &[Measured], costs: &[Interval]) -> Derived {
     let rates = |unit: &str| -> Vec<Interval> {
         copies
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slowest_copy_stands_for_all_beside_their_sum_and_efficiency() {
+    fn the_figure_is_that_of_the_slowest_copy_beside_the_sum_and_the_efficiency() {
         let joined = join_measured(vec![measured(100.0, &[(ALONE, "ns", 100.0)]), measured(200.0, &[])]);
         assert_eq!(joined.median.estimate, 200.0);
         let expected = [("sum", 15e6), (ALONE, 100.0), ("efficiency", 0.75)];
@@ -274,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_without_a_figure_leaves_the_case_without_one_for_its_own_reason() {
+    fn a_case_has_no_figure_if_one_copy_has_none_and_reports_the_gravest_reason() {
         let end = |ends: Vec<ExecutionEnd>| {
             let all = ends.len();
             join_executions(ends.into_iter().map(|end| copy("a/b", end)).collect(), all)

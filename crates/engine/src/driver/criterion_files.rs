@@ -1,8 +1,8 @@
-//! Criterion's files of a case. The measuring processes write none that stay: at the end of the run Criterion is given the
-//! samples of all executions of a case at once, and writes them under the case's id.
+//! Criterion's files of a case. They are written at the end of the run, when Criterion is given the samples of all executions
+//! of a case at once; measuring processes leave none behind.
 //!
-//! Incomplete files are removed. It writes in place, so a full disk or a kill leaves empty or half files, and
-//! one of those makes `critcmp` refuse the whole directory.
+//! Incomplete files are removed. Criterion writes in place, so a full disk or a kill leaves empty or truncated files, and
+//! one such file makes `critcmp` refuse the whole directory.
 
 use super::options::Options;
 use super::process_task::{Samples, Task, Work};
@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 const FILES: [&str; 4] = ["benchmark.json", "estimates.json", "sample.json", "tukey.json"];
 
 /// Files that Criterion writes under `change` for a comparison with an earlier run.
-const CHANGE: [&str; 1] = ["estimates.json"];
+const CHANGE_FILES: [&str; 1] = ["estimates.json"];
 
 /// Has Criterion write its files for this group, and compare with a baseline if it was asked to. Returns a sentence for
 /// each case whose files could not be written whole.
@@ -30,7 +30,7 @@ pub(super) fn write(supervisor: &Supervisor, run: &GroupRun, cases: &[Case]) -> 
     let Supervisor { arguments, options, home, .. } = *supervisor;
     let failed = hand_over_samples(supervisor, run, cases).err();
     let mut sentences = Vec::from_iter(failed.map(|e| format!("Criterion's files of {}: {e}", run.name)));
-    // Criterion does not save zeros, which counts may be; a comparison writes `new` only.
+    // Criterion saves no value of zero, which a count may be. A comparison writes the directory `new` only.
     let all = options.unit == NANOSECONDS && sentences.is_empty();
     let save = arguments.save.as_deref().unwrap_or("new");
     let ids: Vec<_> = run.cases.iter().map(|case| case.id.clone()).collect();
@@ -41,7 +41,7 @@ pub(super) fn write(supervisor: &Supervisor, run: &GroupRun, cases: &[Case]) -> 
 /// Checks that Criterion may write its files for these cases, without touching any.
 ///
 /// # Errors
-/// A directory or a file is of another user, or its file system is read-only.
+/// A directory or a file belongs to another user, or its file system is read-only.
 pub(super) fn check_writable<'a>(
     home: &Path,
     ids: impl Iterator<Item = &'a String>,
@@ -80,7 +80,7 @@ fn hand_over_samples(supervisor: &Supervisor, run: &GroupRun, cases: &[Case]) ->
     cut_short.map_or(Ok(()), |sentence| Err(Error::Missing(sentence)))
 }
 
-/// What an iteration of a case processes.
+/// The bytes or elements that an iteration of a case processes; `None` if the case states neither.
 fn work_of_iteration(case: &Case) -> Option<Work> {
     case.derived.iter().find_map(|figure| match figure.rule {
         Rule::Bandwidth(bytes) => Some(Work::Bytes(bytes)),
@@ -89,13 +89,13 @@ fn work_of_iteration(case: &Case) -> Option<Work> {
     })
 }
 
-/// The samples of the measured ones of these cases.
+/// The samples of the measured cases of a group, as costs per iteration for Criterion.
 fn case_samples(run: &GroupRun, cases: &[Case], options: &Options) -> Vec<Samples> {
     let per_count = if options.measures_time() { 1e9 / run.clock.hz } else { 1.0 };
     let criterion_case = |case: &CaseRecord| {
         let measured = case.measured()?;
         let pairs = measured.counted.iter().zip(&measured.iterations);
-        // A gap between two calibrations may be none, and Criterion takes no zero for a time.
+        // The gap between two calibrations may be 0 ticks, and Criterion accepts no time of zero.
         let least = u64::from(options.measures_time());
         let values =
             pairs.map(|(&counted, &n)| per_count * counted.max(least) as f64 / n.max(1) as f64).collect();
@@ -106,8 +106,8 @@ fn case_samples(run: &GroupRun, cases: &[Case], options: &Options) -> Vec<Sample
     run.cases.iter().filter_map(criterion_case).collect()
 }
 
-/// Checks the files of these cases, removes directories with an incomplete one, and returns a sentence for each. `all`:
-/// every measured case must have files.
+/// Checks the files of these cases, removes each directory with an incomplete file, and returns a sentence for each. With
+/// `all`, every measured case must have files.
 fn remove_incomplete_files(
     ids: &[String],
     run: &GroupRun,
@@ -127,7 +127,7 @@ fn remove_incomplete_files(
         }
         let wanted = all && measured(id);
         for (name, files, wanted) in
-            [("new", FILES.as_slice(), wanted), (save, &FILES, wanted), ("change", &CHANGE, false)]
+            [("new", FILES.as_slice(), wanted), (save, &FILES, wanted), ("change", &CHANGE_FILES, false)]
         {
             let directory = case.join(name);
             if (wanted || directory.exists()) && !has_whole_files(&directory, files) {
@@ -138,12 +138,12 @@ fn remove_incomplete_files(
     sentences
 }
 
-/// Removes an earlier run's files of a failed case, which would pass for this run's.
+/// Removes an earlier run's files of a failed case: they would be taken for files of this run.
 fn remove_earlier_files(case: &Path, save: &str) -> Option<String> {
     let old: Vec<_> = ["new", "change", save].iter().map(|name| case.join(name)).collect();
     let there = old.iter().any(|directory| directory.exists());
     for directory in &old {
-        // A directory may not exist; one that cannot be removed is named in the sentence.
+        // The directory may not exist. If it cannot be removed, the sentence below still names it.
         let _ = std::fs::remove_dir_all(directory);
     }
     there.then(|| {
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn half_written_files_are_removed_and_whole_ones_stay() {
+    fn truncated_files_are_removed_and_whole_ones_stay() {
         let home = saved("call/u64/3");
         let case = home.path().join("call/u64_3");
         assert_eq!(swept("call/u64/3", home.path()), Vec::<String>::new());
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_killed_in_the_middle_leaves_nothing_half_and_needs_nothing() {
+    fn truncated_files_of_an_unmeasured_case_are_removed_and_missing_ones_are_accepted() {
         let home = saved("call/u64/4");
         std::fs::write(home.path().join("call/u64_4/new/sample.json"), "[").expect("truncated");
         assert_eq!(swept("call/u64/4", home.path()).len(), 1);

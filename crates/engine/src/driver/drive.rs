@@ -29,11 +29,11 @@ use crate::trial::scratch;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Time between two savings of an unfinished run: what a kill may cost.
+/// Shortest time between two saves of an unfinished run. A kill loses the results since the last save.
 const BETWEEN_SAVES: Duration = Duration::from_secs(5);
 
-/// The longest time for which another run may write Criterion's files of this home.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Longest wait for another run that writes Criterion's files in the same home.
+const LOCK_WAIT: Duration = Duration::from_secs(60);
 
 /// Runs the matching cases of these groups, saves the record and prints the table.
 ///
@@ -96,13 +96,13 @@ fn count_cases(planned: &[Planned]) -> usize {
     planned.iter().map(|planned| planned.ids.len()).sum()
 }
 
-/// The groups that have headline cases, with these alone.
+/// The groups that have headline cases, reduced to these cases.
 fn headlines_only<'a>(planned: &[Planned<'a>]) -> Vec<Planned<'a>> {
     planned.iter().map(Planned::headlines_only).filter(|planned| !planned.ids.is_empty()).collect()
 }
 
-/// How progress is shown: not at all if Criterion prints its own report or the cases are only tested, a line for
-/// each of several groups, else a bar.
+/// How progress is shown. There is none if Criterion prints its own report or the cases are only tested; several groups
+/// get a line each; otherwise there is a bar.
 fn choose_telling(arguments: &Arguments, groups: usize) -> Telling {
     match () {
         () if arguments.loud || arguments.mode != Mode::Measure => Telling::Nothing,
@@ -122,14 +122,14 @@ pub(super) struct Drive<'a> {
     unsaved: Vec<String>,
     time: TimeLimit,
     saved: Instant,
-    /// The record has its file, under a name that no other run has.
+    /// Whether the record has its file, under a name that no other run has.
     is_stored: bool,
     /// The scale of the first process' clock.
     clock: Option<ClockScale>,
     earlier: EarlierRuns,
     /// A clock that contradicts the one that measures: every group is then marked as doubtful.
     disputed: Option<Dispute>,
-    /// What a whole run shows as soon as its headline cases are measured.
+    /// The screen of a whole run, shown as soon as the headline cases are measured; `None` if tables are printed.
     screen: Option<&'a FirstScreen>,
 }
 
@@ -172,7 +172,7 @@ impl<'a> Drive<'a> {
         drive
     }
 
-    /// Measures the groups, round after round, until every case has what it needs, the time is over, or a signal arrives.
+    /// Measures the groups in rounds until every case has enough executions, the time is over, or a signal arrives.
     /// Then Criterion writes its files.
     pub(super) fn measure(&mut self, planned: &[Planned], rounds: Rounds) {
         self.time.limit = rounds.limit();
@@ -183,7 +183,7 @@ impl<'a> Drive<'a> {
         if self.screen.is_some() {
             self.measure_headlines(&mut groups, rounds.headline_rounds());
         }
-        // A brief run has only the cases of these rounds.
+        // A brief run has only headline cases, so the rounds above were its first ones.
         let first = if rounds.is_brief() { rounds.headline_rounds() } else { 0 };
         for round in first.. {
             if signal::pending().is_some() {
@@ -223,7 +223,7 @@ impl<'a> Drive<'a> {
         self.write_criterion_files(planned);
     }
 
-    /// Measures the headline cases before all others, and of these the answers of the first screen.
+    /// Measures the headline cases before all others: first the answers of the first screen, then the rest.
     fn measure_headlines(&mut self, groups: &mut [Collected], rounds: usize) {
         for (answers, round) in [true, false].into_iter().flat_map(|a| (0..rounds).map(move |r| (a, r))) {
             for group in &mut *groups {
@@ -245,7 +245,7 @@ impl<'a> Drive<'a> {
         answers.iter().for_each(|line| self.progress.print_group_line(&format!("  {line}")));
     }
 
-    /// One process for these cases of a group; false if there are none, or no time.
+    /// Executes these cases of a group in one process. Returns false if there are no cases or no time is left.
     fn execute_cases(&mut self, group: &mut Collected, cases: Vec<Wanted>) -> bool {
         if cases.is_empty() || self.time.is_over() {
             return false;
@@ -261,7 +261,7 @@ impl<'a> Drive<'a> {
         Supervisor { arguments, options, home, progress, time: *time, clock: *clock }
     }
 
-    /// Saves what there is, so that a later failure costs little; the save at the end reports errors.
+    /// Saves the results so far, so that a later failure loses little. The save at the end of the run reports errors.
     fn save_progress(&mut self, groups: &[Collected], always: bool) {
         if self.is_saving() && (always || self.saved.elapsed() > BETWEEN_SAVES) {
             self.record.groups = self.group_runs(groups);
@@ -281,7 +281,7 @@ impl<'a> Drive<'a> {
         self.progress.show_screen(&screen.render(&record, &self.earlier.records, state, layout()));
     }
 
-    /// The results so far, at the highest frequency of the undisturbed core in this run or an earlier one.
+    /// The results so far, converted to the highest frequency of the undisturbed core in this run or an earlier one.
     fn group_runs(&self, groups: &[Collected]) -> Vec<GroupRun> {
         let frequencies: Vec<f64> = groups.iter().flat_map(Collected::core_frequencies).collect();
         let own = undisturbed_frequency(&frequencies).filter(|_| self.options.unit == NANOSECONDS);
@@ -292,11 +292,11 @@ impl<'a> Drive<'a> {
         tried.map(run).collect()
     }
 
-    /// The group with notes on what limits its numbers: settings that the process inherited, and the dispute of
-    /// the clocks.
+    /// The group with notes on what limits its numbers: settings that the process inherited, and clocks that
+    /// contradict each other.
     fn add_run_notes(&self, mut run: GroupRun) -> GroupRun {
         if is_instruction_unit(&self.options.unit) {
-            // Whichever clock this machine has: none is read.
+            // Instructions are counted without reading a clock, so the unit is recorded as the source.
             run.clock.source.clone_from(&self.options.unit);
             run.cases.iter_mut().filter_map(CaseRecord::measured_mut).for_each(make_figure_exact);
         }
@@ -308,14 +308,14 @@ impl<'a> Drive<'a> {
         run
     }
 
-    /// Has Criterion write its files, with every sample of every execution, and compare if it was asked to.
+    /// Has Criterion write its files with the samples of all executions, and compare them with a baseline if asked to.
     fn write_criterion_files(&mut self, planned: &[Planned]) {
         // Criterion judges by samples, and an exact count has none.
         if is_instruction_unit(&self.options.unit) {
             return;
         }
         // Criterion writes in place: two runs that share a home would write into each other's files.
-        let _alone = self.is_saving().then(|| Store::at(&self.home).lock_directory("runs", PATIENCE));
+        let _alone = self.is_saving().then(|| Store::at(&self.home).lock_directory("runs", LOCK_WAIT));
         for at in 0..self.record.groups.len() {
             if !self.is_saving() {
                 return;
@@ -356,7 +356,7 @@ impl<'a> Drive<'a> {
     }
 }
 
-/// The scale of a clock that a process has found; `None` of one that never had a clock.
+/// The clock scale that a process has found; `None` if the process never had a clock.
 fn clock_scale(clock: &ClockRun) -> Option<ClockScale> {
     let counter = clock.unfit.is_none();
     let ClockRun { hz, step, uncertainty_ppm, .. } = *clock;

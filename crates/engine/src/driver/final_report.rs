@@ -28,13 +28,13 @@ pub(super) struct RunEnd {
     pub(super) complaints: Vec<Complaint>,
     /// Sentences about what could not be saved.
     pub(super) unsaved: Vec<String>,
-    /// Where the record is, if it was to be saved.
+    /// The file of the record; `None` if no record was to be saved.
     pub(super) saved: Result<Option<PathBuf>>,
-    /// The end of a whole run; `None` where tables are asked for.
+    /// The screen that ends a whole run; `None` if tables are printed.
     pub(super) screen: Option<FirstScreen>,
     /// Comparable runs before it, the newest first.
     pub(super) earlier: Vec<Record>,
-    /// How many cases had no time.
+    /// A sentence on the cases that had not begun when the time limit was reached, if there are any.
     pub(super) not_begun: Option<String>,
 }
 
@@ -47,13 +47,13 @@ impl FinalReport {
     /// Reads the file of predictions before anything is measured.
     ///
     /// # Errors
-    /// It is broken.
+    /// The file cannot be read, or is malformed.
     pub(super) fn new(options: &Options) -> Result<Self> {
         let overrides = options.predictions.as_deref().map(Overrides::read).transpose()?.unwrap_or_default();
         Ok(Self { overrides })
     }
 
-    /// Prints the table, and everything that went wrong.
+    /// Prints the table and reports everything that went wrong. Returns the exit code of the run.
     pub(super) fn print_all(&self, end: RunEnd, arguments: &Arguments, options: &Options) -> Exit {
         let RunEnd { mut record, complaints, unsaved, saved, screen, earlier, not_begun } = end;
         apply_overrides(&self.overrides, &mut record);
@@ -120,7 +120,7 @@ fn report_first_errors(sentences: &[String]) {
 /// `--list`: prints the ids as Criterion does.
 ///
 /// # Errors
-/// The standard output does not take them.
+/// The standard output cannot be written to.
 pub(super) fn print_ids(planned: &[Planned]) -> Result<Exit> {
     for id in planned.iter().flat_map(|planned| &planned.ids) {
         print(&format!("{id}: benchmark"));
@@ -157,7 +157,7 @@ pub(super) struct FirstScreen {
 }
 
 impl FirstScreen {
-    /// For a run over several groups without a choice by the user; `None` where the user asks for tables.
+    /// Collects the data for a run over several whole groups; `None` if the user selected cases or asked for all tables.
     pub(super) fn for_run(planned: &[Planned], arguments: &Arguments, options: &Options) -> Option<Self> {
         let is_part = arguments.filter.is_some() || !arguments.skip.is_empty();
         let chosen = is_part || arguments.all;
@@ -165,7 +165,7 @@ impl FirstScreen {
         whole.then(|| {
             let (files, scratch) = (KernelFiles::live(), options.scratch_parent());
             let known = Fingerprint::take(&files, &scratch);
-            // The load of the run itself is not among the findings.
+            // The machine is examined before the run, so that the findings do not include the run's own load.
             let doctor = examine(&files, &known, &scratch).into_iter().map(|finding| finding.fact).collect();
             let headlines = group_headlines(planned.iter().map(|planned| planned.group));
             let references: Vec<_> = reference_names().filter_map(find_reference).collect();
@@ -174,7 +174,7 @@ impl FirstScreen {
         })
     }
 
-    /// The screen of this record; `state` says how far an unfinished run is.
+    /// The screen of this record as text; `state` describes an unfinished run.
     pub(super) fn render(
         &self,
         record: &Record,
@@ -194,8 +194,8 @@ impl FirstScreen {
     }
 }
 
-/// How the program is called here: by its name if the search path has it, and by a path from the current directory if
-/// not. A bench stands in `target/release/deps`, and the program in the directory above.
+/// The command that starts the program `syscost` from here: its name if it is on the search path or not found, else its path
+/// relative to the current directory. A bench is in `target/release/deps`, and the program in the directory above.
 pub fn program_command() -> String {
     const NAME: &str = "syscost";
     if find_on_path(NAME).is_some() {
@@ -208,7 +208,7 @@ pub fn program_command() -> String {
     path.strip_prefix(&here).unwrap_or(&path).display().to_string()
 }
 
-/// Ids and headlines of these groups.
+/// The headlines of these groups, each with the id of its case.
 pub fn group_headlines<'a>(groups: impl Iterator<Item = &'a Group>) -> Vec<(String, Headline)> {
     let named_headlines = |group: &'a Group| {
         group.headlines.iter().map(|headline| (format!("{}/{}", group.name, headline.case), *headline))

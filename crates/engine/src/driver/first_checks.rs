@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 /// The unit cannot be measured, a signal handler cannot be installed, or no scratch directory can be made.
 pub(super) fn prepare_run(options: &Options) -> Result<PathBuf> {
     time::check_clock_calls()?;
-    // A single process needs no CPU that it knows: a sandbox may refuse the question.
+    // One process accepts an empty list of CPUs, since a sandbox may refuse to tell them; each of several copies needs a CPU.
     match options.copies {
         1 => choose_own_cpus().map(drop)?,
         _ => copies::choose_copy_cpus(options).map(drop)?,
@@ -44,7 +44,7 @@ pub(super) fn prepare_run(options: &Options) -> Result<PathBuf> {
     end_with_cargo();
     report_ignored_runner();
     scratch::remove_orphans(&options.scratch_parent());
-    // Every measuring process makes one.
+    // Every measuring process makes a scratch directory.
     ignore_descriptor_shortage(scratch::check_writable(&options.scratch_parent())).map_err(|error| {
         Error::Usage(format!(
             "{error}; cases have their files there: --dir or SYSCOST_DIR names another directory"
@@ -136,12 +136,12 @@ pub(super) fn full_disk_sentence(home: &Path) -> Option<String> {
 fn end_with_cargo() {
     let parent = format!("/proc/{}/comm", nix::unistd::getppid());
     if std::fs::read_to_string(parent).is_ok_and(|name| name.trim() == "cargo") {
-        // If it is refused, a run whose Cargo was killed goes on to its own end.
+        // If the kernel refuses, a run whose Cargo was killed continues to its own end.
         let _ = set_pdeathsig(Signal::SIGTERM);
     }
 }
 
-/// Says once that cargo-criterion receives nothing.
+/// Reports that cargo-criterion receives no results, if its variable is set.
 fn report_ignored_runner() {
     if std::env::var_os(RUNNER_VARIABLE).is_some() {
         report_error(format_args!(

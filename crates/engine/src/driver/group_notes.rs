@@ -1,5 +1,5 @@
-//! Detects a core frequency that changes during cases. The time-stamp counter runs at a constant rate and does not show
-//! it; a chain of dependent additions, timed before and after each case, does.
+//! Notes on a finished group, and its curves. The first note reports a core frequency that changed during cases. The time-stamp
+//! counter has a constant rate and hides this; a chain of dependent additions, timed before and after each case, shows it.
 
 use crate::case::Group;
 use crate::environment::Fingerprint;
@@ -8,7 +8,7 @@ use crate::record::{Axis, CaseRecord, Curve, CurveRecord, GroupRun, Measured, Re
 use crate::statistic::fluid_cost::NOT_QUIET;
 use crate::study::drawn_curve::{draw_curve, fit_cases, fit_sweep};
 
-/// Relative difference of the two readings of a case that occurs on a shared core of constant frequency.
+/// Relative difference between a case's two readings that is normal on a shared core of constant frequency.
 const NOISE: f64 = 0.05;
 
 /// A note if the frequency changed during some of the cases.
@@ -29,17 +29,17 @@ pub(super) fn frequency_note(run: &GroupRun) -> Option<String> {
 
 // Load by other programs on other CPUs while memory-bound cases ran: one note per group.
 
-/// Busy CPUs from which the load is worth a note. The driver and the kernel's own threads use less.
-const LEAST: f64 = 0.2;
+/// The fewest busy CPUs that are worth a note. The driver and the kernel's own threads use less.
+const LEAST_BUSY_CPUS: f64 = 0.2;
 
-/// The note, if there was load beside cases of this group.
+/// A note on the load by other programs while cases of this group ran, if there was any.
 pub(super) fn neighbour_note(run: &GroupRun) -> Option<String> {
     let known: Vec<(&str, f64)> = run
         .cases
         .iter()
         .filter_map(|case| Some((case.id.as_str(), case.measured()?.contamination.busy_beside?)))
         .collect();
-    let loaded = known.iter().filter(|(_, busy)| *busy >= LEAST).count();
+    let loaded = known.iter().filter(|(_, busy)| *busy >= LEAST_BUSY_CPUS).count();
     let (beside, most) = known.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     (loaded > 0).then(|| {
         format!(
@@ -54,7 +54,7 @@ pub(super) fn neighbour_note(run: &GroupRun) -> Option<String> {
 // then costs the transfer of a cache line, not the wait for it.
 
 /// A case this many times faster than random order was prefetched.
-const TIMES: f64 = 2.0;
+const PREFETCHED_FACTOR: f64 = 2.0;
 /// Name of the figure for bytes per second in a case of dependent loads.
 const BANDWIDTH: &str = "bandwidth";
 
@@ -76,7 +76,7 @@ fn prefetched_case_sentence(run: &GroupRun, case: &CaseRecord) -> Option<String>
     let random = format!("{}/random/{size}", run.name);
     let honest = run.cases.iter().find(|other| other.id == random)?.measured()?;
     let ns = |measured: &Measured| format_amount(measured.figure().estimate, NANOSECONDS);
-    (honest.figure().estimate > TIMES * measured.figure().estimate).then(|| {
+    (honest.figure().estimate > PREFETCHED_FACTOR * measured.figure().estimate).then(|| {
         let gigabytes = format_count(bandwidth.value.estimate);
         format!("{} {} ({} GB/s), where {random} is {}", case.id, ns(measured), gigabytes, ns(honest))
     })
@@ -131,7 +131,7 @@ pub(super) fn add_series(run: &mut GroupRun, group: &Group, fingerprint: &Finger
     run.fits.extend(sweeps.iter().filter_map(|(prefix, of)| fit_sweep(of, prefix, &run.cases)));
     run.curves = draw_curves(group.curves, run, fingerprint);
     for (prefix, parameter) in sweeps {
-        // A few bytes, once a run: the curves of a group are constants.
+        // A curve needs a static prefix, as those of a group are constants: a few bytes are leaked once per run.
         let prefix: &'static str = prefix.leak();
         let title = prefix.split_once('/').map_or(prefix, |(_, name)| name.trim_end_matches('/'));
         let curve = Curve::new(prefix, title, Axis::Count(parameter));
@@ -143,7 +143,7 @@ fn draw_curves(curves: &[Curve], run: &GroupRun, fingerprint: &Fingerprint) -> V
     curves.iter().filter_map(|curve| draw_curve(curve, run, fingerprint)).collect()
 }
 
-/// The beginnings of the ids of sweeps, with the names of their parameters.
+/// Each sweep of a group as the common beginning of its ids and the name of its parameter.
 fn sweeps(group: &Group) -> Vec<(String, &'static str)> {
     let mut sweeps = Vec::new();
     for case in (group.cases)() {
@@ -166,14 +166,14 @@ mod tests {
     }
 
     #[test]
-    fn a_ramp_is_told_and_a_steady_core_is_not() {
+    fn a_frequency_that_ramps_is_noted_and_a_steady_one_is_not() {
         assert_eq!(frequency_note(&run_with(&[(3.0e9, 3.1e9), (3.1e9, 3.0e9)])), None);
         let note = frequency_note(&run_with(&[(3.0e9, 3.0e9), (3.0e9, 3.7e9)])).expect("a ramp");
         assert!(note.contains("1 of 2 cases: between 3.00 and 3.70 GHz"), "{note}");
     }
 
     #[test]
-    fn a_group_with_busy_neighbours_has_one_note_and_a_quiet_one_none() {
+    fn a_group_with_busy_neighbours_gets_one_note_and_a_quiet_group_none() {
         let beside = |id: &str, busy_beside| {
             let contamination = Contamination { busy_beside, ..Contamination::default() };
             fixture_run::measured_case(id, Measured { contamination, ..Measured::default() })
@@ -195,7 +195,7 @@ mod tests {
         fixture_run::measured_case(id, measured)
     }
 
-    fn said(cases: Vec<CaseRecord>) -> Option<String> {
+    fn note_on_cases(cases: Vec<CaseRecord>) -> Option<String> {
         prefetch_note(&GroupRun { name: "chase".into(), cases, ..GroupRun::default() })
     }
 
@@ -203,16 +203,16 @@ mod tests {
     fn a_stride_that_is_prefetched_is_named_beside_the_random_order() {
         let random = case("chase/random/256MiB", 110.0, &[]);
         let stride = case("chase/stride-64/256MiB", 3.0, &[21.3]);
-        let note = said(vec![random, stride]).expect("a note");
+        let note = note_on_cases(vec![random, stride]).expect("a note");
         assert!(note.contains("chase/stride-64/256MiB 3.000 ns (21.3"), "{note}");
         assert!(note.contains("where chase/random/256MiB is 110.0 ns"), "{note}");
     }
 
     #[test]
-    fn what_is_as_slow_has_no_counterpart_or_moves_no_bytes_is_not_named() {
+    fn a_case_is_not_named_if_it_is_as_slow_as_random_lacks_that_case_or_moves_no_bytes() {
         let random = || case("chase/random/256MiB", 110.0, &[]);
-        assert_eq!(said(vec![random(), case("chase/stride-4096/256MiB", 100.0, &[0.6])]), None);
-        assert_eq!(said(vec![random(), case("chase/stride-64/16KiB", 1.0, &[60.0])]), None);
-        assert_eq!(said(vec![random(), case("chase/random-huge/256MiB", 9.0, &[])]), None);
+        assert_eq!(note_on_cases(vec![random(), case("chase/stride-4096/256MiB", 100.0, &[0.6])]), None);
+        assert_eq!(note_on_cases(vec![random(), case("chase/stride-64/16KiB", 1.0, &[60.0])]), None);
+        assert_eq!(note_on_cases(vec![random(), case("chase/random-huge/256MiB", 9.0, &[])]), None);
     }
 }

@@ -17,8 +17,8 @@ pub(super) const PEER_VARIABLE: &str = "SYSCOST_PEER";
 pub(super) const PEER_COMMAND_VARIABLE: &str = "SYSCOST_PEER_COMMAND";
 pub(super) const CASE_TIME_VARIABLE: &str = "SYSCOST_CASE_TIME";
 /// Silence after which a case counts as hung: ten times the longest case at full scale.
-const PATIENCE: Duration = Duration::from_secs(300);
-/// Runs of a displaced case that Criterion needs at least.
+const SILENCE_LIMIT: Duration = Duration::from_secs(300);
+/// The fewest runs of a displaced case that Criterion accepts.
 pub const FEWEST_REPLICATIONS: u32 = 10;
 
 /// Settings that are not on Criterion's command line.
@@ -28,7 +28,7 @@ pub struct Options {
     pub scale: Scale,
     /// `SYSCOST_MEASURE`: `ns`, `user-instructions`, or the name of a perf event to count instead.
     pub unit: String,
-    /// `SYSCOST_EVENTS`: perf events that are counted beside the time, between commas.
+    /// `SYSCOST_EVENTS`: perf events that are counted in addition to the time, separated by commas.
     pub events: Vec<Event>,
     /// `SYSCOST_PREDICTIONS`: a TOML file of the user's own predictions.
     pub predictions: Option<PathBuf>,
@@ -44,20 +44,20 @@ pub struct Options {
     pub seconds: Option<f64>,
     /// `SYSCOST_CASE_TIME`: seconds after which a case that has not ended is killed; `None` for five minutes.
     pub case_seconds: Option<f64>,
-    /// Operations of a run of a displaced case whose id does not say them; `None` for as many as fill a
+    /// Operations per run of a displaced case, unless its id states a number; `None` for as many as fill a set
     /// length of time.
     pub operations: Option<u64>,
     /// Undisturbed runs of a displaced case; `None` for those of the scale.
     pub replications: Option<u32>,
     /// `SYSCOST_STRICT`: the run ends with exit code 3 if a case is disturbed, unwitnessed or not settled.
     pub strict: bool,
-    /// A run of which every case was skipped fails. A bench target does not: Cargo would not start those behind it.
+    /// Whether a run fails if all of its cases were skipped. False in a bench target: Cargo starts no target after one that failed.
     pub wants_a_number: bool,
     /// `--copies`: processes that measure each case at the same time, each on a CPU of its own.
     pub copies: usize,
-    /// The session of this run, where several runs are made in one go.
+    /// The session of this run, if one command makes several runs.
     pub session: Option<String>,
-    /// The whole suite that the measured groups are part of, so that a message can name another group of it; empty for the benches
+    /// The whole suite to which the measured groups belong, so that messages can name its other groups; empty for the benches
     /// of another crate.
     pub known: &'static [Group],
 }
@@ -107,8 +107,8 @@ impl Options {
         self.directory.clone().unwrap_or_else(scratch::default_parent)
     }
 
-    /// [`PATIENCE`], longer by ten times the sampling time that the user asked for, since a disturbed case is repeated. A day if
-    /// the user asked for a number of operations or runs, whose length is unknown. The user may set it.
+    /// The silence after which a case counts as hung, unless the user sets it: [`SILENCE_LIMIT`] plus ten times the sampling time
+    /// that the user asked for, since a disturbed case is repeated. A day if the user asked for a number of operations or runs.
     pub(super) fn silence_limit(&self, arguments: &Arguments) -> Duration {
         if let Some(seconds) = self.case_seconds {
             return Duration::from_secs_f64(seconds);
@@ -117,19 +117,19 @@ impl Options {
             return Duration::from_secs(86_400);
         }
         let asked: f64 = [arguments.warm_up_seconds, arguments.measurement_seconds].iter().flatten().sum();
-        PATIENCE + Duration::from_secs_f64(10.0 * asked)
+        SILENCE_LIMIT + Duration::from_secs_f64(10.0 * asked)
     }
 
-    /// Whether time is measured, and not an event counted.
+    /// Whether the run measures time; otherwise it counts an event.
     pub fn measures_time(&self) -> bool {
         is_time_unit(&self.unit)
     }
 }
 
-/// Events by their names, which stand between commas, each once.
+/// Parses a comma-separated list of event names. A repeated name counts once.
 ///
 /// # Errors
-/// There is no event of one of the names.
+/// No event has one of the names.
 pub fn parse_events(names: &str) -> Result<Vec<Event>> {
     let mut events = Vec::new();
     for name in names.split(',').map(str::trim).filter(|name| !name.is_empty()) {
@@ -141,10 +141,10 @@ pub fn parse_events(names: &str) -> Result<Vec<Event>> {
     Ok(events)
 }
 
-/// A time in seconds.
+/// Parses a time limit in seconds.
 ///
 /// # Errors
-/// It is no number from 0 to a day.
+/// The text is not a number from 0 to 86400, a day.
 fn parse_time_limit(variable: &str, text: &str) -> Result<f64> {
     let number = text.parse().ok().filter(|seconds| (0.0..=86_400.0).contains(seconds));
     number.ok_or_else(|| Error::Usage(format!("{variable} is {text:?}: expected seconds, from 0 to 86400")))
@@ -171,7 +171,7 @@ pub(super) struct TimeLimit {
 }
 
 impl TimeLimit {
-    /// Of a run that begins now.
+    /// The limit of a run that begins now.
     pub(super) fn starting_now(limit: Option<Duration>) -> Self {
         Self { began: Instant::now(), limit }
     }
@@ -181,12 +181,12 @@ impl TimeLimit {
         self.left() == Some(Duration::ZERO)
     }
 
-    /// Time until then.
+    /// Time until no case may begin any more; `None` without a limit.
     pub(super) fn left(&self) -> Option<Duration> {
         self.limit.map(|limit| limit.saturating_sub(self.began.elapsed()))
     }
 
-    /// How many of the planned cases had no time.
+    /// A sentence on how many of the planned cases had not begun when the limit was reached, if any.
     pub(super) fn not_begun_sentence(&self, planned: usize, begun: usize) -> Option<String> {
         let limit = self.limit.filter(|_| self.is_over() && begun < planned)?.as_secs_f64();
         let left = planned - begun;
@@ -196,11 +196,11 @@ impl TimeLimit {
     }
 }
 
-// Where Criterion's files and the records beside them are.
+// The directories of Criterion's files and of the records beside them.
 
 /// `$CRITERION_HOME`, else `criterion` in Cargo's target directory, else `target/criterion` here. Criterion finds the
-/// same place by asking Cargo for its metadata, which takes a second. The program `syscost`, which serves many crates, takes the
-/// one here first if runs are kept there.
+/// same place by asking Cargo for its metadata, which takes a second. The program `syscost`, which serves many crates, prefers
+/// `target` in the current directory if runs are stored there.
 pub fn criterion_home() -> PathBuf {
     let from_environment = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     let target = || {
@@ -215,14 +215,14 @@ pub fn criterion_home() -> PathBuf {
     from_environment("CRITERION_HOME").unwrap_or_else(|| target().join("criterion"))
 }
 
-/// The target directory of the crate here, if this is the program and not a bench, and something is kept in it.
+/// `target` in the current directory, if this process is the program and not a bench, and runs are stored there.
 fn local_target_directory(exe: &Path) -> Option<PathBuf> {
     let is_program = exe.file_name().is_some_and(|name| name == "syscost");
     let target = PathBuf::from("target");
     (is_program && target.join("criterion/syscost").is_dir()).then_some(target)
 }
 
-/// The target directory that an executable was built in: Cargo marks its root with `CACHEDIR.TAG`.
+/// The target directory in which an executable was built: Cargo marks its root with `CACHEDIR.TAG`.
 fn target_directory_of(exe: &Path) -> Option<PathBuf> {
     exe.ancestors().skip(1).find(|dir| dir.join("CACHEDIR.TAG").is_file()).map(Path::to_path_buf)
 }
@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_are_named_between_commas_and_taken_once() {
+    fn event_names_are_separated_by_commas_and_each_counts_once() {
         let found = parse_events("page-faults, context-switches,,page-faults").expect("known");
         assert_eq!(
             found.iter().map(|event| event.name).collect::<Vec<_>>(),
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn no_case_begins_after_the_limit_and_what_had_no_time_is_counted() {
+    fn no_case_begins_after_the_limit_and_the_remaining_ones_are_counted() {
         let limits = [None, Some(Duration::MAX), Some(Duration::ZERO)];
         let [none, far, over] = limits.map(TimeLimit::starting_now);
         assert_eq!([none, far, over].map(|limit| limit.is_over()), [false, false, true]);
@@ -278,7 +278,8 @@ mod tests {
             [false, false, true]
         );
         assert!(
-            over.not_begun_sentence(5, 3).is_some_and(|said| said.contains("of 0 s was over before 2 of 5"))
+            over.not_begun_sentence(5, 3)
+                .is_some_and(|message| message.contains("of 0 s was over before 2 of 5"))
         );
         assert_eq!(over.not_begun_sentence(5, 5), None);
     }
@@ -291,14 +292,14 @@ mod tests {
     }
 
     #[test]
-    fn several_copies_live_elsewhere() {
+    fn several_copies_have_another_home_than_one() {
         let home = Path::new("target/criterion");
         assert_eq!(home_for_copies(1, home), home);
         assert_eq!(home_for_copies(16, home), Path::new("target/criterion-16-copies"));
     }
 
     #[test]
-    fn other_units_live_elsewhere() {
+    fn other_units_have_another_home_than_nanoseconds() {
         let home = Path::new("target/criterion");
         assert_eq!(home_for_unit("ns", home), home);
         assert_eq!(home_for_unit("page-faults", home), Path::new("target/criterion-page-faults"));

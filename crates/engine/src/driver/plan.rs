@@ -34,11 +34,11 @@ fn group_ids(group: &Group) -> Vec<String> {
     (group.cases)().iter().map(|case| group.id(case)).collect()
 }
 
-/// The groups that have a matching case, in their given order. `known` is the whole suite that they may be part of.
+/// The groups that have a matching case, in their given order. `known` is the whole suite to which the groups may belong.
 ///
 /// # Errors
-/// Two cases have one name, the filter is not a regular expression, or no case matches. The sentence names a group elsewhere that has a match,
-/// or else the nearest ids.
+/// Two cases have the same name, the filter is not a regular expression, or no case matches. In the last case the sentence
+/// names other groups of the suite that have a match, or else the nearest ids.
 pub(super) fn plan_groups<'a>(
     groups: &'a [Group],
     known: &[Group],
@@ -64,7 +64,7 @@ pub(super) fn plan_groups<'a>(
     }
 }
 
-/// Whether all of these are groups of the known suite, and not of a user's own bench target.
+/// Whether all of these groups belong to the known suite; those of a user's own bench target do not.
 fn are_known(groups: &[Group], known: &[Group]) -> bool {
     groups.iter().all(|group| known.iter().any(|other| other.name == group.name))
 }
@@ -123,7 +123,7 @@ pub fn nearest_names(wanted: &str, ids: &[String]) -> String {
 }
 
 fn no_match_message(filter: &str, ids: &[String]) -> String {
-    // A filter may be very long: its beginning must do.
+    // A filter may be very long, so the message quotes only its beginning.
     let beginning: String = filter.chars().take(100).collect();
     let rest = if beginning.len() < filter.len() { "…" } else { "" };
     format!(
@@ -132,26 +132,26 @@ fn no_match_message(filter: &str, ids: &[String]) -> String {
     )
 }
 
-/// Whether the id contains this word, and how similar the word is to the id or to a part of it, in thousandths.
+/// Whether the id contains this word, and the similarity of the word to the id or its most similar part, in thousandths.
 fn similarity(word: &str, id: &str) -> (bool, u32) {
     let [word, id] = [word, id].map(str::to_lowercase);
     let alike = id.split('/').chain([id.as_str()]).map(|part| strsim::jaro(&word, part));
     (word.len() > 2 && id.contains(&word), (1000.0 * alike.fold(0.0, f64::max)) as u32)
 }
 
-// Checks before a run that the cases of a bench target have different names, and that their numbers can be kept. Of two cases
-// with one name only the first is ever found, and a record that holds both cannot be read.
+// Checks before a run that the cases of a bench target have different names, and that a record can hold these. Of two cases
+// with one name only the first would ever be found, and a record that holds both cannot be read.
 
-/// Characters of a name that are quoted: enough to find it.
-const QUOTED: usize = 120;
+/// The most characters of a name that a message quotes: enough to find the name.
+const MOST_QUOTED: usize = 120;
 
-/// The cases that were looked at, by Criterion's directory.
+/// Ids and titles of the cases checked so far, by Criterion's directory.
 type Known = BTreeMap<PathBuf, (String, String)>;
 
 /// Checks the names of these groups and of their cases.
 ///
 /// # Errors
-/// A name cannot be kept, is there twice, or shares Criterion's directory with another. The sentence names both.
+/// A name cannot be stored, occurs twice, or shares Criterion's directory with another name. The sentence names both cases.
 pub fn check_names(groups: &[Group]) -> Result<()> {
     let (mut names, mut known) = (BTreeSet::new(), Known::new());
     for group in groups {
@@ -221,7 +221,7 @@ fn check_case(group: &Group, case: &Case, known: &mut Known) -> Result<()> {
 }
 
 fn quote_shortened(text: &str) -> String {
-    format!("`{}`", inert::neutralize_line(text, QUOTED))
+    format!("`{}`", inert::neutralize_line(text, MOST_QUOTED))
 }
 
 #[cfg(test)]
@@ -259,13 +259,13 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_filter_names_its_neighbours() {
+    fn the_message_on_a_misspelt_filter_names_similar_ids() {
         let error = plan(GROUPS, "--bench getpdi").err().expect("no match").to_string();
         assert!(error.contains("syscall/getp"), "{error}");
     }
 
     #[test]
-    fn swapped_letters_are_nearer_than_letters_that_happen_to_be_in_the_name_of_a_run() {
+    fn a_name_with_two_letters_swapped_is_nearer_than_a_run_with_the_same_letters() {
         let names = ["20261127T224255-820nctan", "main", "flag"].map(str::to_owned);
         assert!(nearest_names("mian", &names).starts_with("main, "));
     }
@@ -304,19 +304,19 @@ mod tests {
     }
 
     #[test]
-    fn two_of_one_name_are_refused_with_both_titles() {
+    fn cases_or_groups_with_equal_names_are_refused() {
         let twice = || vec![case("a"), Case::looped("a", "another", |_| ())];
-        let said = sentence(&[Group::new("g", "", twice)]);
-        assert!(said.contains("the id g/a, `title of a` and `another`"), "{said}");
+        let message = sentence(&[Group::new("g", "", twice)]);
+        assert!(message.contains("the id g/a, `title of a` and `another`"), "{message}");
         let once = || vec![case("a")];
         check_names(&[Group::new("g", "", once), Group::new("h", "", once)]).expect("two groups");
         assert!(sentence(&[Group::new("g", "", once), Group::new("g", "", once)]).contains("name g:"));
     }
 
     #[test]
-    fn a_directory_that_two_would_share_is_refused_with_both_names() {
-        let said = sentence(&[Group::new("g", "", || vec![case("x_y"), case("x/y")])]);
-        assert!(said.contains("the cases g/x_y and g/x/y would share"), "{said}");
+    fn cases_that_would_share_a_directory_are_refused_with_both_names() {
+        let message = sentence(&[Group::new("g", "", || vec![case("x_y"), case("x/y")])]);
+        assert!(message.contains("the cases g/x_y and g/x/y would share"), "{message}");
         check_names(&[Group::new("g", "", || vec![case("x/y_z"), case("x/y/z"), case("x?y")])])
             .expect("hashed");
     }
@@ -324,15 +324,15 @@ mod tests {
     #[test]
     fn a_name_that_no_record_holds_is_refused() {
         let fault = |cases| sentence(&[Group::new("g", "", cases)]);
-        let said = fault(|| vec![case(&"x".repeat(199))]);
-        assert!(said.contains("it has 201 bytes, of at most 200"), "{said}");
+        let message = fault(|| vec![case(&"x".repeat(199))]);
+        assert!(message.contains("it has 201 bytes, of at most 200"), "{message}");
         assert!(fault(|| vec![case("two\nlines")]).contains("U+000A"));
         assert!(fault(|| vec![case("")]).contains("empty"));
         let long = || vec![Case::looped("a", "t".repeat(LONGEST_SENTENCE + 1), |_| ())];
         assert!(fault(long).contains("the title of the case g/a"));
         for name in ["a/b", "", "a\u{202e}b"] {
-            let said = sentence(&[Group::new(name, "", || vec![case("a")])]);
-            assert!(said.contains("of the group"), "{said}");
+            let message = sentence(&[Group::new(name, "", || vec![case("a")])]);
+            assert!(message.contains("of the group"), "{message}");
         }
     }
 }

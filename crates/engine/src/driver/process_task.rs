@@ -1,6 +1,6 @@
-//! What the driver tells a measuring process, as JSON in a file without a name that the process inherits. An environment
-//! variable is too short: the kernel limits it to 128 KiB, the ids of some 2000 cases. Only addresses and directories, which
-//! other code than ours reads too, stay in the environment.
+//! The task that the driver gives to a measuring process, as JSON in an unnamed file that the process inherits. The kernel
+//! limits an environment variable to 128 KiB, the ids of some 2000 cases, which is too short. Only addresses and directories
+//! are passed in the environment, because other code reads them, too.
 
 use crate::case::Scale;
 use crate::clock::ClockScale;
@@ -25,10 +25,10 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Number of that file's descriptor in the measuring process. Set by the driver only.
+/// Environment variable with the number of that file's descriptor in the measuring process. Only the driver sets it.
 pub(super) const TASK_VARIABLE: &str = "SYSCOST_TASK";
 
-/// Number of the descriptor of the value that [`begin_anew`] hands over.
+/// Environment variable with the descriptor of the file through which [`begin_anew`] passes its value.
 pub(super) const ANEW_VARIABLE: &str = "SYSCOST_ANEW";
 
 /// Whether a driver started this process to measure one group.
@@ -36,12 +36,12 @@ pub fn is_measuring_process() -> bool {
     std::env::var_os(TASK_VARIABLE).is_some()
 }
 
-/// What a measuring process does, and how.
+/// The task of a measuring process, and the settings with which the process carries it out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Assignment {
     /// The group of its cases.
     pub group: String,
-    /// Number of the descriptor of the pipe to the driver, in the measuring process. It needs no `/proc`.
+    /// Descriptor of the pipe to the driver, as numbered in the measuring process. Opening it by number needs no `/proc`.
     pub pipe: RawFd,
     /// The clock's scale, if an earlier process has found it.
     pub clock: Option<ClockScale>,
@@ -49,19 +49,19 @@ pub struct Assignment {
     pub scale: Scale,
     /// What is measured: `ns`, or the name of a perf event.
     pub unit: String,
-    /// Perf events that are counted beside the time, between commas.
+    /// Perf events that are counted in addition to the time, separated by commas.
     pub events: String,
     /// Operations of a run where a case is measured by displacement.
     pub operations: Option<u64>,
-    /// Undisturbed runs of such a case.
+    /// Undisturbed runs of a case that is measured by displacement.
     pub replications: Option<u32>,
     /// Where callgrind writes its counts, if the process runs under it.
     pub callgrind: Option<PathBuf>,
-    /// Which copy it is, if several measure at the same time.
+    /// The copy that this process is, if several measure at the same time.
     pub copy: Option<Copied>,
     /// Time until no further case begins, if the run has a limit.
     pub time_left: Option<Duration>,
-    /// What it does with the cases.
+    /// What the process does with the cases.
     pub task: Task,
 }
 
@@ -91,7 +91,7 @@ pub enum Task {
 pub struct Wanted {
     /// `group/variant/parameter`.
     pub id: String,
-    /// An earlier process has proved it.
+    /// Whether an earlier process has proved the case's claims.
     pub proven: bool,
 }
 
@@ -100,7 +100,7 @@ pub struct Wanted {
 pub struct Samples {
     /// The id without its group: Criterion's function id.
     pub name: String,
-    /// Cost of an iteration by each sample, in the record's unit.
+    /// Cost per iteration of each sample, in the record's unit.
     pub values: Vec<f64>,
     /// What an iteration processes, from which Criterion computes a throughput.
     pub work: Option<Work>,
@@ -123,7 +123,7 @@ impl Assignment {
         wanted.iter().find(|wanted| wanted.id == id)
     }
 
-    /// Whether a case may begin when this process has run for so long.
+    /// Whether a case may still begin after this process has run for `elapsed`.
     pub fn has_time_after(&self, elapsed: Duration) -> bool {
         self.time_left.is_none_or(|left| elapsed < left)
     }
@@ -137,6 +137,7 @@ impl Assignment {
     }
 }
 
+/// Reads the value from the inherited file whose descriptor this variable names, and closes the descriptor.
 fn read_inherited<T: DeserializeOwned>(variable: &str) -> Result<T> {
     let wrong =
         |error: String| Error::Usage(format!("{variable} is for the driver to set, so unset it: {error}"));
@@ -144,7 +145,7 @@ fn read_inherited<T: DeserializeOwned>(variable: &str) -> Result<T> {
     let number: RawFd =
         number.filter(|&number| number > 2).ok_or_else(|| wrong("expected a descriptor".into()))?;
     let file = duplicate_inherited(number).map_err(|error| wrong(error.to_string()))?;
-    // The file itself is not needed any more, and would take a descriptor from the cases.
+    // The inherited descriptor is no longer needed, and would count against the limit for the cases.
     close(number).map_err(|error| wrong(error.to_string()))?;
     let text = plain_file::read_open(file, Path::new(variable), LIMIT);
     let text = text.map_err(|error| wrong(error.to_string()))?;
@@ -163,8 +164,8 @@ pub(super) fn write_inheritable(value: &impl Serialize) -> Result<File> {
     Ok(file)
 }
 
-/// Executes this program anew in the same process, and hands it a value. The kernel then closes the process' ports and files and
-/// ends its threads. Returns only if that is refused.
+/// Replaces this process image by a fresh one of the same program (execve), and passes it a value. The kernel then closes the
+/// process' ports and files and ends its threads. Returns only on failure, with the error.
 pub fn begin_anew(value: &impl Serialize) -> Error {
     let execute = |file: File| {
         let mut command = own_program_command();
@@ -175,7 +176,7 @@ pub fn begin_anew(value: &impl Serialize) -> Error {
     write_inheritable(value).map_or_else(|error| error, execute)
 }
 
-/// The value of [`begin_anew`]; `None` in a process that began as any other.
+/// The value that [`begin_anew`] passed to this process; `None` if the process was started normally.
 ///
 /// # Errors
 /// The variable names no readable file.
@@ -198,7 +199,7 @@ pub(super) fn make_inheritable_file() -> io::Result<File> {
 // Messages of a measuring process to its driver: one JSON value per line, over a pipe, since Criterion writes to the
 // standard output.
 
-/// One message, one line.
+/// A message, which is sent as one line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Message {
@@ -214,7 +215,7 @@ pub enum Message {
     Broken(String),
     /// The machine does not offer what the process needs: nothing is wrong with its cases.
     Refused(String),
-    /// All cases have ended, or a signal has; the clock as it is now.
+    /// All cases have ended, or a signal ended the work; carries the clock as it is now.
     End(ClockRun),
 }
 
@@ -228,13 +229,13 @@ pub struct CaseExecution {
     pub id: String,
     /// A description for people.
     pub title: String,
-    /// What it took, set-up included.
+    /// Duration of the execution, set-up included, seconds.
     pub seconds: f64,
-    /// How it ended: with figures if every claim held. The case itself ends with its last execution.
+    /// How the execution ended: with figures if every claim held. The case itself ends with its last execution.
     pub end: ExecutionEnd,
 }
 
-/// A pipe whose writing end alone is inherited by children: when the driver dies, writing fails.
+/// Opens a pipe and returns its reading and writing ends. Children inherit only the writing end: once the driver dies, writing fails.
 pub(super) fn open_pipe() -> nix::Result<(OwnedFd, OwnedFd)> {
     let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
     fcntl(&write, FcntlArg::F_SETFD(FdFlag::empty()))?;
@@ -245,10 +246,10 @@ pub(super) fn open_pipe() -> nix::Result<(OwnedFd, OwnedFd)> {
 pub struct Sender(File);
 
 impl Sender {
-    /// Opens the pipe that was inherited under this number, by a descriptor that no case's child inherits.
+    /// Opens the pipe that was inherited under this number, as a new descriptor that children of cases do not inherit.
     ///
     /// # Errors
-    /// Nothing was inherited under this number.
+    /// No descriptor was inherited under this number.
     pub fn open(number: RawFd) -> Result<Self> {
         let file = duplicate_inherited(number);
         Ok(Self(
@@ -259,7 +260,7 @@ impl Sender {
     /// Sends one message.
     ///
     /// # Errors
-    /// The driver has gone.
+    /// The driver has ended.
     pub fn send(&mut self, message: &Message) -> Result<()> {
         let sent = json_line::send(&self.0, message);
         sent.map_err(|cause| Error::Kernel { call: "write to the driver".into(), cause })

@@ -1,5 +1,5 @@
-//! How many executions a case gets. A run goes over its cases in rounds; every round takes fresh processes, in another
-//! order. After the first rounds only cases that are not settled get further ones, while the run's time lasts.
+//! The number of executions of a case. A run goes over its cases in rounds; every round uses fresh processes, in another
+//! order. After the first rounds only cases that are not settled get further executions, while the run's time lasts.
 
 use super::arguments::{Arguments, Mode};
 use super::options::Options;
@@ -11,25 +11,25 @@ use std::time::Duration;
 const FEWEST: usize = 3;
 /// Executions of a case that takes long.
 const FEWEST_OF_LONG: usize = 2;
-/// Executions of every case whose instructions are counted: a count that differs between processes is to be seen to.
+/// Executions of every case whose instructions are counted: enough to notice a count that differs between processes.
 const FEWEST_OF_COUNTED: usize = 5;
 /// An execution that takes more seconds than this is long: its case needs only [`FEWEST_OF_LONG`].
-const LONG: f64 = 0.5;
+const LONG_SECONDS: f64 = 0.5;
 /// The most time that a case which does not settle may take, in multiples of the average time of a case.
-const SHARE: f64 = 2.5;
+const MOST_TIME_FACTOR: f64 = 2.5;
 /// The most executions of a case that does not settle.
 const MOST: usize = 12;
-/// Executions of every case of a brief run, and of the headline cases before those of others: one says nothing of the next.
+/// Executions of every case of a brief run, and of headline cases before other cases. One alone would show no spread.
 const FEWEST_OF_BRIEF: usize = 2;
-/// Time that one execution of every case takes, seconds for each: a whole run of less time is brief.
-const EACH_ONCE: f64 = 0.15;
-/// Time of a run for each of its cases, seconds: with what Criterion's files take, five minutes for the default suite.
-const EACH: f64 = 0.43;
-/// The same at full scale.
-const EACH_AT_FULL: f64 = 8.0;
-/// Executions that all contradict a claim about time before the claim counts as disproved; those in which other tasks were
-/// seen have no vote. At a load of four to five on two CPUs 3 in 100 executions of honest cases were contradicted (113 of
-/// 3574): six of six would be one case in a billion if they were independent, and they are as far apart as the run allows.
+/// Seconds per case that one execution of every case takes. A whole run with a shorter limit is brief.
+const EXECUTION_SECONDS: f64 = 0.15;
+/// Seconds of a run per case. With the time for Criterion's files, the default suite takes five minutes.
+const CASE_SECONDS: f64 = 0.43;
+/// Seconds of a run per case at full scale.
+const CASE_SECONDS_AT_FULL: f64 = 8.0;
+/// A claim about time counts as disproved once this many executions have run and all contradict it; those in which other
+/// tasks were seen do not count. At a load of four to five on two CPUs 3 in 100 executions of honest cases were contradicted
+/// (113 of 3574). If executions are independent, six of six are one case in a billion; the run spreads them as far as it can.
 pub(super) const CONDEMNING: usize = 6;
 
 /// The rounds of a run.
@@ -45,8 +45,9 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    /// One execution of each case: a test, a brief look, a count that needs no second one, one of a session's processes.
-    pub(super) const ONE: Self = Self { fewest: 1, fewest_of_long: 1, most: 1, seconds: None, each: EACH };
+    /// One execution of each case: for a test, for smoke scale, for displacement, and for each process of a session.
+    pub(super) const ONE: Self =
+        Self { fewest: 1, fewest_of_long: 1, most: 1, seconds: None, each: CASE_SECONDS };
 
     /// The rounds of a run.
     pub(super) fn new(arguments: &Arguments, options: &Options) -> Self {
@@ -56,7 +57,7 @@ impl Rounds {
             let seconds = options.seconds.filter(|_| arguments.mode == Mode::Measure);
             return Self { seconds, ..Self::ONE };
         }
-        let each = if options.scale == Scale::Full { EACH_AT_FULL } else { EACH };
+        let each = if options.scale == Scale::Full { CASE_SECONDS_AT_FULL } else { CASE_SECONDS };
         let (fewest, fewest_of_long) = if is_instruction_unit(&options.unit) {
             (FEWEST_OF_COUNTED, FEWEST_OF_COUNTED)
         } else {
@@ -65,9 +66,9 @@ impl Rounds {
         Self { fewest, fewest_of_long, most: MOST, seconds: options.seconds, each }
     }
 
-    /// The rounds of a run that has no time for all of these cases and measures the headline cases alone; `None` if it has.
+    /// The rounds of a run that measures headline cases alone, for lack of time for this number of cases; `None` if time suffices.
     pub(super) fn brief(&self, cases: usize) -> Option<Self> {
-        let brief = self.seconds.is_some_and(|seconds| seconds < EACH_ONCE * cases as f64);
+        let brief = self.seconds.is_some_and(|seconds| seconds < EXECUTION_SECONDS * cases as f64);
         (brief && self.fewest > FEWEST_OF_BRIEF).then_some(Self { fewest: FEWEST_OF_BRIEF, ..*self })
     }
 
@@ -76,12 +77,12 @@ impl Rounds {
         self.fewest == FEWEST_OF_BRIEF
     }
 
-    /// Executions of the headline cases before those of others: no more than every case gets.
+    /// Executions that headline cases get before other cases are measured; never more than every case gets.
     pub(super) fn headline_rounds(&self) -> usize {
         self.fewest.min(FEWEST_OF_BRIEF)
     }
 
-    /// The time after which no further execution of a case begins that has enough of them; `cases` are those that this
+    /// The time after which a case that has enough executions gets no more of them. `cases` is the number of cases that this
     /// machine can run.
     pub(super) fn time_limit(&self, cases: usize) -> Duration {
         Duration::from_secs_f64(self.seconds.unwrap_or(self.each * cases as f64))
@@ -94,7 +95,7 @@ impl Rounds {
 
     #[cfg(test)]
     pub(super) const fn default_without_limit() -> Self {
-        Self { fewest: FEWEST, fewest_of_long: FEWEST_OF_LONG, most: MOST, seconds: None, each: EACH }
+        Self { fewest: FEWEST, fewest_of_long: FEWEST_OF_LONG, most: MOST, seconds: None, each: CASE_SECONDS }
     }
 
     /// The time after which no case begins, if the user set one.
@@ -104,28 +105,28 @@ impl Rounds {
 
     /// Executions that a case needs if its longest execution took `seconds`.
     pub(super) fn needed_executions(&self, seconds: f64) -> usize {
-        if seconds > LONG { self.fewest.min(self.fewest_of_long) } else { self.fewest }
+        if seconds > LONG_SECONDS { self.fewest.min(self.fewest_of_long) } else { self.fewest }
     }
 
-    /// Executions from which on a case that needs this many can count as settled. Those of a brief run are fewer than its interval
-    /// wants: it goes on while its time lasts.
+    /// The fewest executions with which a case that needs `needed` can count as settled. A brief run needs fewer than the interval
+    /// requires, so it continues while its time lasts.
     pub(super) fn executions_to_settle(&self, needed: usize) -> usize {
         if self.is_brief() { FEWEST } else { needed }
     }
 
-    /// Executions of a case that has no number yet. Those that were `disturbed` do not count, up to a limit.
+    /// The most executions of a case that has no number yet. `disturbed` executions do not count, up to a limit.
     pub(super) fn max_attempts(&self, disturbed: usize) -> usize {
         self.fewest.max(CONDEMNING + disturbed.min(CONDEMNING))
     }
 
     /// Whether an unsettled case may have another execution after these `executions` of at most `seconds` each. A
-    /// slow case gets at most [`SHARE`] times the average time of a case, unless the user set the time of the run.
+    /// slow case gets at most [`MOST_TIME_FACTOR`] times the average time of a case, unless the user set the time of the run.
     pub(super) fn allows_another_execution(&self, executions: usize, seconds: f64) -> bool {
-        let dear = (executions + 1) as f64 * seconds > SHARE * self.each;
-        executions < self.most && (self.seconds.is_some() || !dear)
+        let is_too_long = (executions + 1) as f64 * seconds > MOST_TIME_FACTOR * self.each;
+        executions < self.most && (self.seconds.is_some() || !is_too_long)
     }
 
-    /// Executions that a run of this number of cases makes at least.
+    /// The fewest executions that a run of this number of cases makes.
     pub(super) fn minimum_executions(&self, cases: usize) -> usize {
         self.fewest * cases
     }
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_that_takes_long_needs_fewer_and_one_round_is_one() {
+    fn a_long_case_needs_fewer_executions_and_a_single_round_needs_one() {
         let rounds = Rounds::default_without_limit();
         assert_eq!(
             (

@@ -1,4 +1,4 @@
-//! Several runs over the same cases, one after another, each of fresh processes.
+//! Several runs over the same cases, one after another, each in fresh processes.
 
 use super::arguments::Arguments;
 use super::drive::Drive;
@@ -32,8 +32,8 @@ pub struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// Plans `runs` runs: whole ones, of several executions of each case, or a session's processes, of one execution. From here
-    /// on a signal no longer ends the process.
+    /// Plans `runs` runs. With `are_whole` each makes several executions of each case; without it each makes one. After this
+    /// call a signal no longer ends the process.
     ///
     /// # Errors
     /// No case matches, or the unit cannot be measured.
@@ -57,7 +57,7 @@ impl<'a> Session<'a> {
         Ok(Self { planned, arguments, options, home, progress, rounds, runs, done: 0 })
     }
 
-    /// One run over all cases, up to a signal.
+    /// Makes one run over all cases; a signal ends the run early.
     fn run_all_cases(&self) -> Record {
         self.progress.show_run_number(
             if self.rounds == Rounds::ONE { "process" } else { "run" },
@@ -71,7 +71,7 @@ impl<'a> Session<'a> {
         drive.record
     }
 
-    /// Whether every case was tried, as may be even if a signal has arrived.
+    /// Whether the record has every planned case. This is possible even after a signal.
     fn has_all_cases(&self, record: &Record) -> bool {
         let tried = |planned: &Planned| {
             record.groups.iter().any(|g| g.cases.len() >= planned.ids.len() && g.name == planned.group.name)
@@ -97,42 +97,42 @@ impl Iterator for Session<'_> {
     }
 }
 
-// The use of earlier runs of this machine: they give the spread of a figure from run to run, which a single run cannot show.
+// Earlier runs of this machine show how a figure spreads from run to run, which a single run cannot show.
 
-/// Runs that are looked at, the newest of this machine.
-const NEWEST: usize = 8;
+/// The most earlier runs of a series that are used, from the newest on.
+const MOST_RUNS: usize = 8;
 /// Largest number of stored runs that are opened to find earlier runs of the same series.
-const FILES: usize = 12;
+const MOST_FILES: usize = 12;
 
 /// Earlier runs of the same series, the newest first.
 #[derive(Default)]
 pub(super) struct EarlierRuns {
     pub(super) records: Vec<Record>,
-    /// The highest frequency that the core had in one of them when it was left alone, Hz.
+    /// The highest frequency of the undisturbed core in these runs, Hz.
     pub(super) core_hz: Option<f64>,
     /// The differences from the last run, or why there is no last run.
     pub(super) remark: Option<String>,
-    /// A sentence if the clock was set back since one of them was stored.
+    /// A sentence if the newest stored run began later than this run, by the clock.
     pub(super) set_back: Option<String>,
 }
 
 impl EarlierRuns {
-    /// Those that are stored beside this run.
+    /// Loads the earlier runs from the store of this run.
     pub(super) fn load(record: &Record, store: &Store) -> Self {
-        // The saving of this run reports a store that cannot be listed.
+        // If the store cannot be listed, the saving of this run reports that.
         let files = store.run_files().unwrap_or_default();
-        let newest = files.iter().rev().take(FILES).filter_map(|path| Store::load(path).ok());
+        let newest = files.iter().rev().take(MOST_FILES).filter_map(|path| Store::load(path).ok());
         let mut newest = newest.peekable();
         let first = newest.peek().cloned();
         let set_back = first.as_ref().and_then(|newest| set_back_sentence(newest, record));
         let records: Vec<Record> =
-            newest.filter(|earlier| is_same_series(earlier, record)).take(NEWEST).collect();
+            newest.filter(|earlier| is_same_series(earlier, record)).take(MOST_RUNS).collect();
         let core_hz = records.iter().filter_map(undisturbed_frequency_of_run).reduce(f64::max);
         let remark = series_remark(record, &records, first.as_ref());
         Self { records, core_hz, remark, set_back }
     }
 
-    /// Draws the intervals of a run's figures towards the spread of those of earlier runs.
+    /// Widens or narrows the intervals of a run's figures by the spread of the same figures in earlier runs.
     pub(super) fn draw_intervals(&self, record: &mut Record) {
         let mut known: BTreeMap<(&str, &str), Vec<Quiet>> = BTreeMap::new();
         for (group, case) in self.records.iter().flat_map(Record::cases) {
@@ -151,8 +151,8 @@ impl EarlierRuns {
     }
 }
 
-/// A sentence if a run that is stored when this one begins began later by the clock. A run that began meanwhile is stored
-/// later, and says nothing about the clock.
+/// A sentence if a run was stored before this one began, and yet began later by the clock. Runs that begin after this one
+/// are stored later, so they are not among those that are checked.
 fn set_back_sentence(newest: &Record, own: &Record) -> Option<String> {
     let ahead = newest.started.checked_sub(own.started).filter(|&seconds| seconds > 0)?;
     let cause = if newest.boot.is_some() && newest.boot == own.boot {
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_stored_run_that_began_later_says_that_the_clock_was_set_back() {
+    fn a_clock_that_was_set_back_is_reported_only_if_a_stored_run_began_later() {
         assert_eq!(set_back_sentence(&run(7, "a"), &run(7, "a")), None);
         assert_eq!(set_back_sentence(&run(6, "a"), &run(7, "a")), None);
         let sentence = set_back_sentence(&run(67, "a"), &run(7, "a")).expect("set back");

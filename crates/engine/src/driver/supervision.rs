@@ -31,14 +31,14 @@ use std::path::Path;
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// Port of cargo-criterion. A Criterion that sees it waits there for a greeting, without a limit: measuring processes do not.
+/// Environment variable with cargo-criterion's port. Measuring processes do not get it: Criterion would wait there for ever.
 pub(super) const RUNNER_VARIABLE: &str = "CARGO_CRITERION_PORT";
 
-/// Time that a measuring process has to end after a signal. Beside a load a sample takes longer, and is lost in any case.
+/// Time for a measuring process to end after a signal. Under load a sample may take longer, but it is lost in any case.
 const GRACE: Duration = Duration::from_secs(1);
-/// Time that a process has to finish a file of results after a signal. Container runtimes give ten seconds to the whole run.
+/// Time for a process to finish a file of results after a signal. Container runtimes give the whole run ten seconds.
 const WRITING: Duration = Duration::from_secs(5);
-/// Time that a process has to end after its last message: the kernel frees its memory.
+/// Time for a process to end after its last message, while the kernel frees its memory.
 const ENDING: Duration = Duration::from_secs(60);
 
 /// The results of one measuring process.
@@ -110,9 +110,9 @@ impl Supervisor<'_> {
             Some(file) => callgrind::own_program_under(file)?,
             None => own_program_command(),
         };
-        // Processes inherit it that are started while it is open.
+        // Every process that is started while this file is open inherits it.
         let assignment = write_inheritable(&assignment)?;
-        // What `ps` shows.
+        // The name that `ps` shows.
         command.arg0(format!("syscost {group}"));
         command
             .args(self.arguments.for_measuring_process())
@@ -145,10 +145,10 @@ impl Supervisor<'_> {
     }
 }
 
-/// Waits for a process that is about to end, or kills it with its children if it is not.
+/// Waits for a process that `is_ending`, and kills it with its children if it does not end in time. Others are killed at once.
 ///
 /// # Errors
-/// It does not end.
+/// The killed process does not end.
 fn wait_or_kill(child: &mut Child, is_ending: bool) -> Result<ExitStatus> {
     let lost = |cause| Error::Kernel { call: "wait for a measuring process".into(), cause };
     let limit = if signal::pending().is_some() { WRITING } else { ENDING };
@@ -166,10 +166,10 @@ fn wait_or_kill(child: &mut Child, is_ending: bool) -> Result<ExitStatus> {
     })
 }
 
-/// What helps where memory is short.
+/// The remedy for a shortage of memory.
 const MORE_MEMORY: &str = "free some, or raise the limit of the control group (memory.max)";
 
-/// Processes that the kernel has killed for want of memory since it booted, in any control group (proc_vmstat(5)).
+/// Number of processes that the kernel has killed for lack of memory since boot, in any control group (proc_vmstat(5)).
 fn read_oom_kills() -> Option<u64> {
     let text = KernelFiles::live().read_text("/proc/vmstat")?;
     text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.parse().ok()
@@ -186,9 +186,9 @@ struct Received<'a> {
     group: &'a str,
     task: &'a Task,
     copy: Option<&'a CopyStart<'a>>,
-    /// Processes that the kernel had killed for want of memory when this one began.
+    /// Number of processes that the kernel had killed for lack of memory when this one began.
     oom_kills: Option<u64>,
-    /// CPU time of all processes before this one.
+    /// CPU time of all ended child processes when this one began.
     cpu_time: Duration,
 }
 
@@ -219,7 +219,7 @@ impl<'a> Received<'a> {
         let (read, write) = open_pipe().map_err(|e| Error::from_errno("pipe to a measuring process", e))?;
         let (mut child, _counts) = self.supervisor.start_process(self.group, self.task, &write, self.copy)?;
         drop(write);
-        // The other copies end when the first one does.
+        // Signals are forwarded to the first copy only: the other copies end when it does.
         let is_first = self.copy.is_none_or(CopyStart::is_first);
         let heard = match self.task {
             Task::Measure(_) if !is_first => 0,
@@ -240,10 +240,10 @@ impl<'a> Received<'a> {
         Ok((status?, patient))
     }
 
-    /// Receives messages until the process closes the pipe; false if it is silent for too long, does not end soon after a
-    /// signal, or sends what is no message. `heard` is the number of signals that do not count.
+    /// Receives messages until the process closes the pipe. Returns false if it is silent for too long, does not end soon after
+    /// a signal, or sends a malformed message. The first `heard` signals are ignored.
     fn receive_until_closed(&mut self, pipe: &File, heard: u32) -> bool {
-        let bell = signal::bell_descriptor();
+        let wake_up = signal::bell_descriptor();
         let mut lines = Lines::new(LIMIT as usize);
         let mut end = None;
         loop {
@@ -254,7 +254,7 @@ impl<'a> Received<'a> {
             let until = end.unwrap_or_else(|| {
                 Instant::now() + self.supervisor.options.silence_limit(self.supervisor.arguments)
             });
-            match lines.receive(pipe, until, bell.as_slice()) {
+            match lines.receive(pipe, until, wake_up.as_slice()) {
                 Ok(message) => self.apply_process_message(message),
                 Err(NoMessage::Closed) => return true,
                 Err(NoMessage::Late) => return false,
@@ -301,7 +301,7 @@ impl<'a> Received<'a> {
         self.results.cases.push(case);
     }
 
-    /// The received messages, with an explanation if the process ended early. A signal to the driver is no failure.
+    /// The received results, with an explanation if the process ended early. An end by a signal to the driver is no failure.
     fn explain_end(mut self, status: ExitStatus, patient: bool) -> ProcessRun {
         let is_whole = || self.first_missing_case().is_none() || self.supervisor.time.is_over();
         if self.ended && status.success() && is_whole() {
@@ -338,8 +338,8 @@ impl<'a> Received<'a> {
         self.blame_unfinished_case(CaseEnd::CutShort, sentence)
     }
 
-    /// Charges an early end of this kind to the case that was running or, between two cases, to the first that is missing.
-    /// The others are left to the next round.
+    /// Records an early end of this kind for the case that was running or, between two cases, for the first missing case.
+    /// Further missing cases are left to the next round.
     fn blame_unfinished_case(mut self, kind: fn(String) -> CaseEnd, sentence: String) -> ProcessRun {
         match self.current.take().or_else(|| self.first_missing_case()) {
             Some(id) => {
@@ -366,7 +366,7 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn what_is_no_message_ends_its_process_and_commands_no_terminal() {
+    fn a_malformed_message_ends_its_process_and_is_quoted_without_escape_codes() {
         let arguments = Arguments::parse(Vec::new()).expect("no arguments");
         let options = Options::from_environment().expect("options");
         let progress = Progress::over(1, Telling::Nothing);
@@ -382,8 +382,8 @@ mod tests {
         let task = Task::Measure(vec![Wanted { id: "call/u64/3".into(), proven: false }]);
         let mut received = Received::new(&supervisor, "call", &task, None);
         let (read, write) = open_pipe().expect("a pipe");
-        let said = b"{\"begin\":\"call/u64/3\"}\n\x1b[2J{\n{\"note\":\"unheard\"}\n";
-        File::from(write).write_all(said).expect("written");
+        let sent_bytes = b"{\"begin\":\"call/u64/3\"}\n\x1b[2J{\n{\"note\":\"unheard\"}\n";
+        File::from(write).write_all(sent_bytes).expect("written");
         assert!(!received.receive_until_closed(&read.into(), signal::arrived_count()));
         let run = received.explain_end(ExitStatus::from_raw(SIGKILL), false);
         let ends: Vec<_> = run.cases.into_iter().map(|case| case.end.expect_err("no number")).collect();

@@ -1,4 +1,4 @@
-//! All output of a run but its progress: tables and sentences.
+//! The output of a run: tables, sentences and progress.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
@@ -23,12 +23,12 @@ use terminal_size::terminal_size;
 /// error.
 static LOST: OnceLock<io::Error> = OnceLock::new();
 
-/// Prints to the standard output. [`output_error`] tells whether it arrived.
+/// Prints to the standard output. [`output_error`] returns the first error of these writes.
 pub fn print(text: &str) {
     let mut out = std::io::stdout().lock();
     let text = inert::neutralize_output(text, out.is_terminal());
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
-        // The first of several is reported.
+        // Only the first error is kept.
         Err(error) if error.kind() != ErrorKind::BrokenPipe => _ = LOST.set(error),
         _ => (),
     }
@@ -45,25 +45,25 @@ pub fn report_error(sentence: impl Display) {
     let _ = writeln!(std::io::stderr(), "syscost: {}", inert::neutralize_text(&sentence.to_string()));
 }
 
-/// Ends this process by the code of a run, for a bench whose `main` returns nothing.
+/// Ends this process with the exit code of a run, for a bench whose `main` returns nothing.
 #[allow(clippy::exit)]
 pub fn end_process(exit: Exit) -> ! {
     std::process::exit(exit.code().into())
 }
 
-/// Goes up and erases each line (ECMA-48, CUU and EL). Terminals keep what ED erases from the top of the screen in their history,
-/// where an unfinished table would stand above the final one.
+/// The escape codes that go up and erase this many lines one by one (ECMA-48, CUU and EL). Terminals keep lines that ED erases
+/// from the top of the screen in their history, where an unfinished table would stand above the final one.
 fn erasing_text(lines: usize) -> String {
     "\r\u{1b}[1A\u{1b}[2K".repeat(lines)
 }
 
-/// Whether the terminal says that it obeys escape sequences.
+/// Whether `TERM` names a terminal that obeys escape sequences.
 pub(super) fn obeys_escapes() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term != "dumb")
 }
 
 /// The layout for the standard output: the terminal's width, colours and characters. In a pipe the table is plain, and
-/// as wide as needed or as `COLUMNS` says; zero columns mean that the width is not known, as terminals say it.
+/// as wide as needed or as `COLUMNS` says. A width of zero columns means that the width is unknown.
 pub fn layout() -> Layout {
     let terminal = std::io::stdout().is_terminal();
     // https://no-color.org; a terminal that is called dumb obeys no escape sequence.
@@ -93,8 +93,8 @@ pub fn progress_bar(steps: usize, template: &str) -> ProgressBar {
     }
 }
 
-// The progress report of a run. On a terminal it is one line, written anew: the case, the progress and the time left. Elsewhere
-// it is a line for each group.
+// The progress report of a run. On a terminal it is one line, which is overwritten: the case, the progress and the time left.
+// Elsewhere it is a line for each group.
 
 /// The progress of a run, which the driver writes to the standard error between cases.
 pub(super) struct Progress {
@@ -102,31 +102,31 @@ pub(super) struct Progress {
     done: Cell<u64>,
     bar: ProgressBar,
     began: Instant,
-    /// When the limit of the run is over, from `began` on.
+    /// The time limit of the run, counted from `began`; `None` without a limit.
     limit: Cell<Option<Duration>>,
     /// Whether to print one line for each group in place of the bar.
     lines: bool,
     /// Whether the answers of an unfinished run are shown above the bar.
     live: bool,
-    /// Lines of the answers that stand there.
+    /// Number of lines of these answers that are on the terminal.
     shown: Cell<usize>,
 }
 
-/// Whether to print lines for the groups, and whether to show the answers so far.
+/// Returns whether to print lines for the groups, and whether to show the answers so far.
 fn choose_output(telling: Telling) -> (bool, bool) {
-    let is_told = telling == Telling::Groups;
+    let shows_groups = telling == Telling::Groups;
     let terminals = [std::io::stdout().is_terminal(), std::io::stderr().is_terminal()];
-    (is_told && !terminals[1], is_told && terminals[0] && obeys_escapes())
+    (shows_groups && !terminals[1], shows_groups && terminals[0] && obeys_escapes())
 }
 
-/// Seconds until a run ends that has gone on for `elapsed`, by the mean time of its executions so far; no more than its limit leaves.
+/// Forecast of the seconds until a run ends, by the mean duration of its `done` executions; at most the seconds that `limit` leaves.
 fn forecast_seconds(elapsed: f64, done: u64, expected: u64, limit: Option<f64>) -> Option<f64> {
     let is_known = done > 0 && done < expected;
     let by_pace = is_known.then(|| elapsed * (expected - done) as f64 / done as f64);
     by_pace.into_iter().chain(limit.map(|left| left.max(0.0))).reduce(f64::min)
 }
 
-/// How a run tells its progress.
+/// How a run reports its progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Telling {
     /// Not at all.
@@ -144,14 +144,14 @@ impl Progress {
     }
 
     /// Prints the progress of a group's first round as a line, where the output is a log and not a terminal.
-    pub(super) fn print_group_line(&self, told: &str) {
+    pub(super) fn print_group_line(&self, text: &str) {
         if self.lines {
             // The standard error may be closed.
-            let _ = writeln!(std::io::stderr(), "{told}");
+            let _ = writeln!(std::io::stderr(), "{text}");
         }
     }
 
-    /// Takes the answers so far away: the final ones follow, or newer ones.
+    /// Erases the answers shown so far, before newer or final ones are printed.
     fn erase_screen(&self) {
         let _ = write!(std::io::stdout(), "{}", erasing_text(self.shown.take()));
     }
@@ -171,7 +171,7 @@ impl Progress {
         self.bar.set_prefix(format!("{what} {number} of {of}: "));
     }
 
-    /// Sets what the limit leaves: the forecast is no more.
+    /// Sets the time that the limit leaves. The forecast never exceeds it.
     pub(super) fn limit_time(&self, left: Option<Duration>) {
         self.limit.set(left.map(|left| self.began.elapsed() + left));
     }
@@ -193,7 +193,7 @@ impl Progress {
         self.bar.inc(1);
     }
 
-    /// Sets the number of executions from which the time left is computed: after the first round it is known what this machine can run.
+    /// Sets the expected number of executions, from which the time left is computed. The first round shows what this machine can run.
     pub(super) fn expect_executions(&self, count: usize) {
         self.bar.set_length(self.done.get().max(count as u64));
     }
@@ -203,7 +203,7 @@ impl Progress {
         self.bar.suspend(|| print(text));
     }
 
-    /// Shows the answers so far in place of those before.
+    /// Replaces the answers on the terminal by newer ones.
     pub(super) fn show_screen(&self, text: &str) {
         self.bar.suspend(|| {
             self.erase_screen();

@@ -1,23 +1,23 @@
-//! How this kernel accounts for CPU time. It decides which column of a displacement is right.
+//! How this kernel accounts for CPU time. This decides which column of a displacement is right.
 
 use crate::platform::kernel_files::KernelFiles;
 
 /// How CPU time of tasks and interrupts is charged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Accounting {
-    /// Whether interrupts are charged to no task (`CONFIG_IRQ_TIME_ACCOUNTING`). `None` where that is not known.
+    /// Whether interrupts are charged to no task (`CONFIG_IRQ_TIME_ACCOUNTING`); `None` if this is unknown.
     pub interrupts_apart: Option<bool>,
-    /// Whether the tick divides user from system time, instead of every entry of the kernel
-    /// (`CONFIG_VIRT_CPU_ACCOUNTING_GEN` works on CPUs of `nohz_full` only). `None` where that is not known.
+    /// Whether samples at the tick separate user from system time, instead of a measurement at every kernel entry
+    /// (`CONFIG_VIRT_CPU_ACCOUNTING_GEN` works on CPUs of `nohz_full` only); `None` if this is unknown.
     pub by_tick: Option<bool>,
     /// CPUs without a tick while one task runs (`nohz_full`), as the kernel lists them.
     pub tickless: Option<String>,
-    /// Scheduler ticks a second, where the configuration is known.
+    /// Scheduler ticks per second; `None` if the configuration is unknown.
     pub hz: Option<u32>,
 }
 
 impl Accounting {
-    /// Reads the kernel's configuration where it is available, otherwise files that exist under one setting only.
+    /// Reads the kernel's configuration where it is available; otherwise looks for files that exist under one setting only.
     pub fn read(files: &KernelFiles) -> Self {
         let release = files.kernel_release().unwrap_or_default();
         let shown = files.read_text(&format!("/boot/config-{release}")).or_else(|| config(files));
@@ -28,7 +28,7 @@ impl Accounting {
         let hz = shown
             .as_ref()
             .and_then(|text| text.lines().find_map(|line| line.strip_prefix("CONFIG_HZ=")?.parse().ok()));
-        // `/proc/pressure/irq` exists only where interrupts are accounted for by themselves. On a kernel without any pressure
+        // `/proc/pressure/irq` exists only where interrupts are accounted for separately. On a kernel without any pressure
         // files its absence means nothing.
         let has_irq_pressure = || files.has("/proc/pressure/cpu").then(|| files.has("/proc/pressure/irq"));
         Self {
@@ -44,7 +44,7 @@ impl Accounting {
         self.interrupts_apart == Some(true)
     }
 
-    /// A sentence for each setting: which column of a displacement it affects, and how.
+    /// A sentence for each setting that says which column of a displacement it affects, and how.
     pub fn setting_sentences(&self) -> Vec<String> {
         let interrupts = match self.interrupts_apart {
             Some(true) => {
@@ -94,7 +94,7 @@ mod tests {
     use crate::platform::kernel_files::fixture::Machine;
 
     #[test]
-    fn a_configuration_in_the_boot_directory_tells() {
+    fn a_configuration_in_the_boot_directory_is_read() {
         let machine = Machine::with_files(&[
             ("proc/sys/kernel/osrelease", "6.12.0\n"),
             ("boot/config-6.12.0", "CONFIG_IRQ_TIME_ACCOUNTING=y\nCONFIG_HZ=250\n# CONFIG_X is not set\n"),
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupt_pressure_tells_where_there_is_pressure() {
+    fn without_a_configuration_interrupt_accounting_follows_from_pressure_files() {
         let mut machine = Machine::with_files(&[("proc/pressure/cpu", "")]);
         assert_eq!(Accounting::read(&machine.files).interrupts_apart, Some(false));
         machine.write_file("proc/pressure/irq", "");

@@ -39,7 +39,7 @@ pub fn has_sibling_threads(cpuinfo: &str) -> Option<bool> {
 // The microarchitecture of a processor, by the numbers that CPUID gives it.
 
 impl Fingerprint {
-    /// Machines that this one is like: `Zen 3 guest`, `Ice Lake server`. `None` if the microarchitecture is not known.
+    /// Microarchitecture and place of this machine: `Zen 3 guest`, `Ice Lake machine`. `None` if the microarchitecture is unknown.
     pub fn machine_kind(&self) -> Option<String> {
         let number = |text: &Option<String>| text.as_ref()?.trim().parse::<u32>().ok();
         let numbers = number(&self.cpu_family).zip(number(&self.cpu_model_number));
@@ -99,15 +99,15 @@ pub struct Cache {
     pub level: u8,
     /// `Data`, `Instruction` or `Unified`, as the kernel writes it.
     pub kind: String,
-    /// Size of each, in bytes.
+    /// Size of each cache, in bytes.
     pub bytes: u64,
-    /// How many CPUs share one.
+    /// Number of CPUs that share one cache.
     pub shared_by: usize,
-    /// The CPUs that have one, such as `0-7`.
+    /// The CPUs that have such a cache, such as `0-7`.
     pub cpus: String,
 }
 
-/// All caches of all CPUs, equal ones in one entry, the nearest first. Empty where the kernel does not tell.
+/// The caches of all CPUs, with equal ones in one entry, the nearest to the core first. Empty if the kernel shows none.
 pub fn read_caches(files: &KernelFiles) -> Vec<Cache> {
     let mut found: Vec<(Cache, Vec<usize>)> = Vec::new();
     for cpu in read_online_cpus(files) {
@@ -151,7 +151,7 @@ pub(super) fn find_cpu_caches(files: &KernelFiles, cpu: usize) -> impl Iterator<
     )
 }
 
-/// `32K` or `260M`: kibibytes and mebibytes.
+/// Parses a size such as `32K`, `260M` or `1G` to bytes; the suffixes are binary multiples.
 fn parse_size(text: &str) -> Option<u64> {
     let shift = match text.chars().last()? {
         'K' => 10,
@@ -164,7 +164,7 @@ fn parse_size(text: &str) -> Option<u64> {
 }
 
 impl Cache {
-    /// Whether data accesses of this CPU, or with `None` of any CPU, go through it.
+    /// Whether data accesses of this CPU (with `None`: of any CPU) go through this cache.
     pub fn serves_data_of(&self, cpu: Option<usize>) -> bool {
         let here = cpu.is_none_or(|cpu| cpu_list::parse(&self.cpus).contains(&cpu));
         self.kind != "Instruction" && here
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_file_tells_nothing() {
+    fn an_empty_cpuinfo_leaves_everything_unknown() {
         assert_eq!(identity(""), Fingerprint::default());
         assert_eq!(has_flag("", "hypervisor"), None);
         assert_eq!(has_sibling_threads(""), None);
@@ -282,13 +282,13 @@ mod tests {
             (1, &[("1", "Data", "32K", "1"), ("3", "Unified", "260M", "0-1")]),
         ]);
         let found = read_caches(&machine.files);
-        let told: Vec<_> = found.iter().map(|c| (c.level, c.bytes, c.shared_by, c.cpus.as_str())).collect();
-        assert_eq!(told, [(1, 32 << 10, 1, "0-1"), (3, 260 << 20, 2, "0-1")]);
+        let rows: Vec<_> = found.iter().map(|c| (c.level, c.bytes, c.shared_by, c.cpus.as_str())).collect();
+        assert_eq!(rows, [(1, 32 << 10, 1, "0-1"), (3, 260 << 20, 2, "0-1")]);
         assert_eq!(found[0].to_string(), "L1 Data 32 KiB shared by 1 on CPUs 0-1");
     }
 
     #[test]
-    fn cores_of_two_kinds_are_told_apart() {
+    fn different_caches_of_two_core_kinds_are_separate_entries() {
         let machine = machine(&[(0, &[("1", "Data", "32K", "0")]), (4, &[("1", "Data", "64K", "4")])]);
         let found = read_caches(&machine.files);
         assert_eq!(found.len(), 2);
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn instructions_serve_no_data_and_a_file_that_is_missing_is_no_cache() {
+    fn an_instruction_cache_serves_no_data_and_a_cache_without_a_size_is_left_out() {
         let machine = machine(&[(0, &[("1", "Instruction", "32K", "0"), ("2", "Unified", "?", "0")])]);
         let found = read_caches(&machine.files);
         assert_eq!(found.len(), 1);

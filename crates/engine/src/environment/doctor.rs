@@ -1,8 +1,8 @@
-//! Examines a machine before it is measured: what would disturb, why, and what to do. It changes nothing, because that
-//! is for the user to decide. `scripts/quiet` makes the usual changes for the time of one command.
+//! Examines a machine before it is measured: finds what would disturb, why, and what to do. It changes nothing, because
+//! the user decides about changes. `scripts/quiet` makes the usual changes for the duration of one command.
 //!
-//! A finding is what makes a number vary from run to run, or mean something else than it says. Mitigations, address
-//! randomization and the kernel's own choices are no findings: they belong to what is measured.
+//! A finding makes a number vary from run to run, or gives it another meaning than it seems to have. Mitigations, address
+//! randomization and the kernel's own choices are no findings: they are part of what is measured.
 
 mod machine_finding;
 
@@ -17,9 +17,9 @@ use std::path::Path;
 pub struct Finding {
     /// What was found.
     pub fact: String,
-    /// What it does to a measurement.
+    /// Its effect on a measurement.
     pub why: String,
-    /// What to do: a command, or an action.
+    /// The remedy: a command, or an action.
     pub remedy: String,
 }
 

@@ -1,7 +1,7 @@
 //! The fingerprint of a machine: the properties on which its numbers depend.
 //!
-//! A record is meant to be published, so nothing here identifies the machine or its owner: no host
-//! name, no serial number, no address, and a kernel command line without values that name something.
+//! A record is meant to be published, so nothing here identifies the machine or its owner: no host name,
+//! no serial number, no address. The kernel command line is kept without the values that name something.
 
 mod field_table;
 mod hardware;
@@ -24,7 +24,7 @@ const AVAILABLE_CLOCK_SOURCES: &str = "sys/devices/system/clocksource/clocksourc
 
 /// Properties of a machine, its kernel and this build. Unknown ones are `None` or empty.
 ///
-/// Take it before the process is pinned, because [`cpus_allowed`](Self::cpus_allowed) is read then.
+/// Take the fingerprint before pinning the process, because [`cpus_allowed`](Self::cpus_allowed) reads the affinity mask.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Fingerprint {
@@ -36,11 +36,11 @@ pub struct Fingerprint {
     pub kernel_command_line: Option<String>,
     /// Architecture of the kernel, as `uname -m` prints it; on kernels before 6.1, that of this binary.
     pub architecture: Option<String>,
-    /// CPU model name. CPUs of several kinds are all named.
+    /// CPU model name. If the CPUs differ, all names are listed.
     pub cpu_model: Option<String>,
     /// Manufacturer of the CPU.
     pub cpu_vendor: Option<String>,
-    /// CPU family. It distinguishes CPUs whose name a hypervisor masks.
+    /// CPU family. It tells CPUs apart even if a hypervisor masks their names.
     pub cpu_family: Option<String>,
     /// CPU model number, or part number on ARM.
     pub cpu_model_number: Option<String>,
@@ -54,13 +54,13 @@ pub struct Fingerprint {
     pub cpu_count: Option<usize>,
     /// CPUs that this process may use, such as `0-3`.
     pub cpus_allowed: Option<String>,
-    /// Class of the CPUs that are measured on, of a hybrid processor: `core`, `atom`, `capacity-1024`; `None` where all are of one.
+    /// On a hybrid processor, the class of the CPUs that run the cases: `core`, `atom`, `capacity-1024`; `None` if all CPUs are alike.
     pub cpu_class: Option<String>,
     /// Whether cores run more than one thread.
     pub smt: Smt,
     /// The caches that the kernel reports. A guest sees what the hypervisor shows.
     pub caches: Vec<Cache>,
-    /// What a description of the machine lists besides.
+    /// Further hardware that a description of the machine lists.
     #[serde(flatten)]
     pub hardware: Hardware,
     /// What the kernel does about each hardware vulnerability.
@@ -79,7 +79,7 @@ pub struct Fingerprint {
     pub huge_pages_reserved: BTreeMap<String, u64>,
     /// Clock source of the kernel.
     pub clock_source: Option<String>,
-    /// Clock sources that it could use.
+    /// Clock sources that the kernel could use.
     pub clock_sources: Option<String>,
     /// Hypervisor below the kernel; `None` where none is visible.
     pub hypervisor: Option<String>,
@@ -98,13 +98,13 @@ pub struct Fingerprint {
     pub surroundings: Surroundings,
     /// Size of a page in bytes.
     pub page_bytes: Option<u64>,
-    /// How far the kernel forbids perf events to users; 2 allows those of their own processes.
+    /// How far the kernel forbids perf events to users; at 2 they may count those of their own processes.
     pub perf_event_paranoid: Option<i64>,
     /// Level of address space randomization; 2 is full.
     pub randomize_va_space: Option<u64>,
     /// Compiler that built this binary.
     pub compiler: Option<String>,
-    /// Cargo profile that it was built with.
+    /// Cargo profile of this binary.
     pub profile: Option<String>,
     /// Optimization level.
     pub opt_level: Option<String>,
@@ -124,13 +124,13 @@ pub enum Smt {
     Active,
     /// No core has more than one thread online.
     Off,
-    /// The kernel does not tell.
+    /// The kernel does not report it.
     #[default]
     Unknown,
 }
 
 impl Fingerprint {
-    /// Reads the properties of a machine, and of this build. Never fails: what the kernel does not show stays unknown.
+    /// Reads the properties of a machine, and of this build. Never fails: properties that the kernel does not show stay unknown.
     pub fn take(files: &KernelFiles, scratch: &Path) -> Self {
         let mut fingerprint = Self::from_this_build();
         fingerprint.read_kernel(files);
@@ -141,7 +141,7 @@ impl Fingerprint {
         fingerprint
     }
 
-    /// Compiler and flags of this build; `None` if its compiler is not known.
+    /// Compiler and flags of this build as a sentence; `None` if the compiler is unknown.
     pub fn build_sentence() -> Option<String> {
         let Self { compiler, opt_level, target, debug_assertions, .. } = Self::from_this_build();
         let checks = if debug_assertions { " with debug assertions" } else { "" };
@@ -194,7 +194,7 @@ impl Fingerprint {
         let policies = "sys/devices/system/cpu/cpufreq";
         self.governor = files.distinct_first_lines(policies, "scaling_governor");
         self.frequency_driver = files.distinct_first_lines(policies, "scaling_driver");
-        // The file of intel_pstate is 1 where turbo is forbidden, that of other drivers where it is allowed.
+        // The file of intel_pstate is 1 if turbo is forbidden; that of other drivers is 1 if turbo is allowed.
         let forbidden: Option<u8> = files.read_number("sys/devices/system/cpu/intel_pstate/no_turbo");
         let allowed: Option<u8> = files.read_number("sys/devices/system/cpu/cpufreq/boost");
         self.turbo = forbidden.map(|n| n == 0).or(allowed.map(|n| n != 0));
@@ -224,16 +224,16 @@ impl Fingerprint {
 }
 
 fn read_smt(files: &KernelFiles, cpuinfo: &str) -> Smt {
-    let told = files.read_number::<u8>("sys/devices/system/cpu/smt/active").map(|n| n != 0);
-    match told.or_else(|| cpuinfo::has_sibling_threads(cpuinfo)) {
+    let reported = files.read_number::<u8>("sys/devices/system/cpu/smt/active").map(|n| n != 0);
+    match reported.or_else(|| cpuinfo::has_sibling_threads(cpuinfo)) {
         Some(true) => Smt::Active,
         Some(false) => Smt::Off,
         None => Smt::Unknown,
     }
 }
 
-/// The name of the hypervisor: Xen's own, otherwise the product name in the firmware's tables, otherwise `unnamed`
-/// where only a CPU flag shows it.
+/// The name of the hypervisor: the one it states itself, as Xen does; otherwise the product name in the firmware's tables;
+/// otherwise `unnamed`, if only a CPU flag shows it. `None` if no hypervisor is visible.
 fn hypervisor_name(files: &KernelFiles, cpuinfo: &str, product: Option<&str>) -> Option<String> {
     const PRODUCTS: [&str; 8] =
         ["KVM", "QEMU", "Virtual", "VMware", "Standard PC", "Google Compute", "OpenStack", "HVM"];
@@ -258,7 +258,7 @@ mod tests;
 
 // The kernel command line without values that identify a machine.
 
-/// Parameters whose values name a disk, a host, an address or a key. They change no cost.
+/// Parameters whose values name a disk, a host, an address or a key. These values change no cost.
 const NAMING: [&str; 15] = [
     "root",
     "resume",
@@ -279,8 +279,8 @@ const NAMING: [&str; 15] = [
 /// Prefixes of further such parameters.
 const NAMING_PREFIXES: [&str; 5] = ["rd.", "systemd.", "iscsi", "luks", "cloud-"];
 
-/// Replaces the values that name something by `…`, and drops what follows ` -- `, which is for the first
-/// program and not for the kernel.
+/// Replaces values that name something by `…`, and drops everything after ` -- `, which is meant for the first
+/// program (init) and not for the kernel.
 fn hide_naming_values(line: &str) -> String {
     let words = line.split_whitespace().take_while(|&word| word != "--");
     let is_naming =

@@ -1,4 +1,4 @@
-//! What a run inherits from the process that started it and what changes a number, looked at once, when the run begins.
+//! Settings that a run inherits from the process that started it and that may change a number. They are read once, at its beginning.
 //!
 //! | inherited | what a run does |
 //! |---|---|
@@ -15,8 +15,8 @@ use std::sync::OnceLock;
 
 /// The default timer slack of a thread, ns.
 const USUAL_SLACK_NS: u64 = 50_000;
-/// The upper end of the scale of utilization clamps (sched_setattr(2)): no limit.
-const WHOLE: u32 = 1024;
+/// The largest value of a utilization clamp (sched_setattr(2)), which means no limit.
+const CLAMP_SCALE: u32 = 1024;
 /// Characters of a variable's value that a message quotes at most.
 const QUOTED: usize = 80;
 
@@ -35,7 +35,7 @@ pub struct Inherited {
 }
 
 impl Inherited {
-    /// What this process has inherited: read at the first call, and not again.
+    /// The settings that this process has inherited, read at the first call only.
     pub fn read_once() -> &'static Self {
         static FOUND: OnceLock<Inherited> = OnceLock::new();
         FOUND.get_or_init(Self::read_now)
@@ -102,9 +102,9 @@ impl Inherited {
     }
 
     fn utilization_clamp_sentence(&self) -> Option<String> {
-        let (least, most) = self.scheduling.clamp.filter(|clamp| *clamp != (0, WHOLE))?;
+        let (least, most) = self.scheduling.clamp.filter(|clamp| *clamp != (0, CLAMP_SCALE))?;
         Some(format!(
-            "the utilization clamp {least} to {most} of {WHOLE} was inherited (`uclampset`): the governor may choose another \
+            "the utilization clamp {least} to {most} of {CLAMP_SCALE} was inherited (`uclampset`): the governor may choose another \
              frequency"
         ))
     }
@@ -126,7 +126,7 @@ impl Inherited {
     }
 
     fn personality_sentence(&self) -> Option<String> {
-        /// Flags of personality(2) that change what is timed, or how far figures lie apart.
+        /// Flags of personality(2) that change what is timed, or how far figures scatter.
         const FLAGS: [(u32, &str); 5] = [
             (
                 0x004_0000,
@@ -157,7 +157,7 @@ impl Inherited {
 
     fn disk_priority_sentence(&self) -> Option<String> {
         const CLASSES: [&str; 4] = ["none", "real-time", "best-effort", "idle"];
-        // Level 4 of the second class is what nice 0 gives.
+        // Level 4 of class 2 (best effort) is what a process with nice 0 gets.
         let (class, level) = self.disk_priority;
         let name = CLASSES.get(usize::try_from(class).ok()?)?;
         (class != 0 && (class, level) != (2, 4)).then(|| {
@@ -199,15 +199,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_usual_is_no_sentence() {
+    fn default_settings_produce_no_sentence() {
         assert_eq!(usual().deviation_sentences(), [""; 0]);
         assert_eq!(Inherited::default().deviation_sentences(), [""; 0], "a kernel that does not tell");
-        let scheduling = Scheduling { clamp: Some((0, WHOLE)), ..Scheduling::default() };
+        let scheduling = Scheduling { clamp: Some((0, CLAMP_SCALE)), ..Scheduling::default() };
         assert_eq!(Inherited { scheduling, disk_priority: (2, 4), ..usual() }.deviation_sentences(), [""; 0]);
     }
 
     #[test]
-    fn everything_that_changes_a_number_is_a_sentence() {
+    fn each_setting_that_may_change_a_number_produces_one_sentence() {
         let scheduled = |scheduling| Inherited { scheduling, ..usual() };
         let cases = [
             (
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_of_the_user_alone_is_none_of_ours() {
+    fn variables_that_the_c_library_does_not_obey_are_ignored() {
         assert!(is_libc_variable("MALLOC_PERTURB_") && is_libc_variable("LD_PRELOAD"));
         assert!(
             !["HOME", "LD_LIBRARY_PATH", "LC_ALL", "TZ", "IFS", "MALLOC"].into_iter().any(is_libc_variable)

@@ -1,5 +1,5 @@
-//! The memory modules of the machine: the tables of the system management BIOS (DMTF DSP0134, *Memory Device*, type
-//! 17), which the kernel shows to root. Of their texts only the labels of channels are used: others are serial numbers.
+//! The memory modules of the machine, from the tables of the system management BIOS (DMTF DSP0134, *Memory Device*, type
+//! 17), which the kernel shows to root. Of the texts in them only channel labels are used: others may be serial numbers.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,7 +16,7 @@ struct Module {
     size: String,
     /// `DDR5`, or `memory` where the kind has no usual name.
     kind: &'static str,
-    /// Bits of one transfer, without those that correct errors.
+    /// Bits of one transfer, without error-correcting bits.
     bits: Option<u16>,
     /// Transfers per microsecond, as configured.
     speed: Option<u32>,
@@ -27,7 +27,7 @@ struct Module {
 /// The greatest bandwidth of all channels together, bytes per second, and a sentence about it.
 ///
 /// # Errors
-/// Why it is not known, in a sentence: a guest has no such table, or only root can read it.
+/// A sentence on why the bandwidth is unknown: a guest has no such table, or only root can read it.
 pub fn bandwidth_limit() -> Result<(f64, String), String> {
     match std::fs::read(TABLE) {
         Ok(bytes) => limit_from_table(&bytes),
@@ -69,8 +69,8 @@ fn limit_from_table(bytes: &[u8]) -> Result<(f64, String), String> {
     Ok((limit, words))
 }
 
-/// The filled slots. The table is a sequence of structures: a head with type and length, then
-/// texts that end with an empty one.
+/// The modules in filled slots. The table is a sequence of structures: each has a head with its type and length,
+/// then fields, then texts, of which the last is empty.
 fn parse_modules(mut bytes: &[u8]) -> Vec<Module> {
     let mut found = Vec::new();
     while let [kind, length, ..] = *bytes {
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_without_a_channels_name_has_its_own_and_long_speeds_are_read() {
+    fn a_module_without_a_channel_name_counts_as_a_channel_and_long_speeds_are_read() {
         let table = [device(1, 0, 0xffff, "BANK 0"), device(1, 0, 0xffff, "BANK 1")].concat();
         let (limit, _) = limit_from_table(&table).expect("modules");
         assert_eq!(limit, 2.0 * 8800e6 * 8.0);
@@ -189,12 +189,12 @@ mod tests {
     }
 
     #[test]
-    fn a_module_is_told_by_size_kind_and_speed_and_by_no_text() {
+    fn a_module_is_described_by_size_kind_and_speed_without_its_texts() {
         let mut large = device(0x7fff, 4800, 0, "serial 4711");
         (large[0x12], large[0x1e]) = (0x22, 1);
         let table = [device(16384, 3200, 2933, "x"), device(0, 0, 0, "x"), large, device(0x8200, 0, 0, "x")];
-        let told: Vec<_> = describe_modules(&table.concat()).collect();
-        assert_eq!(told, ["16384 MiB memory at 2933 MT/s", "65536 MiB DDR5 at 4800 MT/s", "512 KiB memory"]);
+        let texts: Vec<_> = describe_modules(&table.concat()).collect();
+        assert_eq!(texts, ["16384 MiB memory at 2933 MT/s", "65536 MiB DDR5 at 4800 MT/s", "512 KiB memory"]);
     }
 
     #[test]

@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-/// Properties of an interface on which the cost of a round trip depends. Those that the kernel does not tell are `None`
-/// or left out.
+/// Properties of an interface on which the cost of a round trip depends. Properties that the kernel does not report are
+/// `None` or left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Interface {
-    /// Its name, such as `eth0`.
+    /// Name of the interface, such as `eth0`.
     pub name: String,
     /// Name of its driver; `loopback` where packets stay in this machine.
     pub driver: Option<String>,
@@ -24,8 +24,8 @@ pub struct Interface {
 }
 
 impl Interface {
-    /// The interface by which packets go from this local address to that one. Packets to any address of this machine
-    /// stay in the loopback interface.
+    /// The interface through which packets go from the local address `here` to `there`. Packets to any address of this
+    /// machine stay in the loopback interface. `None` if no interface has the address `here`.
     pub fn between_addresses(here: IpAddr, there: IpAddr) -> Option<Self> {
         let known = addresses();
         let find_interface = |wanted: IpAddr| known.iter().find(|(_, address)| *address == wanted);
@@ -60,9 +60,9 @@ impl Interface {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Station {
-    /// Distinguishes it from other machines without naming it: a keyed hash of its machine id.
+    /// A keyed hash of the machine id, which distinguishes the machine from others without naming it.
     pub identity: String,
-    /// Its fingerprint.
+    /// Fingerprint of the machine.
     pub fingerprint: Fingerprint,
     /// The interface towards the other machine.
     pub interface: Option<Interface>,
@@ -76,16 +76,16 @@ pub struct Wire {
     pub near: Option<Interface>,
     /// The other machine.
     pub far: Station,
-    /// The rate to which a queue is known to limit both ends, as `tc` writes it.
+    /// The rate to which a queue limits both ends, if known, as `tc` writes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<String>,
-    /// The address at which the far end says that it was reached; its port means nothing.
+    /// The address at which the far end says that it was reached; the port is meaningless.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reached: Option<SocketAddr>,
 }
 
 impl Wire {
-    /// Between two network namespaces of this machine that represent nodes, each with one end of a virtual Ethernet.
+    /// The path between two network namespaces of this machine that act as nodes, each with one end of a virtual Ethernet.
     pub fn between_nodes(here: IpAddr, there: IpAddr, rate: Option<String>) -> Self {
         let near = Interface::between_addresses(here, there);
         let identity = "a second node of this machine, beyond a bridge".to_owned();
@@ -93,21 +93,21 @@ impl Wire {
         Self { near, far, rate, reached: None }
     }
 
-    /// The properties that must be equal for numbers over two paths to be comparable: the far end, the limit of the
-    /// rate, and whether they are of IPv6.
+    /// A text of the properties that two paths must share for their numbers to be comparable: the far end, the rate
+    /// limit, and whether packets are IPv6.
     pub fn comparison_key(&self) -> String {
         let held_back = self.rate.as_ref().map(|rate| format!(" at {rate}"));
         let by = if self.is_ipv6() { " over IPv6" } else { "" };
         self.far.comparison_key() + &held_back.unwrap_or_default() + by
     }
 
-    /// Whether packets are of IPv6.
+    /// Whether packets are IPv6.
     pub fn is_ipv6(&self) -> bool {
         self.reached.is_some_and(|reached| reached.ip().to_canonical().is_ipv6())
     }
 
-    /// A sentence: by which protocol and at which address the peer was reached. `None` if the peer did not report
-    /// it.
+    /// A sentence with the protocol and the address by which the peer was reached. `None` if the peer did not report
+    /// the address.
     pub fn describe_route(&self) -> Option<String> {
         let by = if self.is_ipv6() { "IPv6" } else { "IPv4" };
         self.reached
@@ -116,8 +116,8 @@ impl Wire {
 }
 
 impl Station {
-    /// The properties that must be equal for numbers against two far ends to be comparable: the machine, and the driver
-    /// of its interface.
+    /// A text of the properties that two far ends must share for their numbers to be comparable: the machine, and the
+    /// driver of its interface.
     pub fn comparison_key(&self) -> String {
         let driver = self.interface.as_ref().and_then(|interface| interface.driver.as_deref());
         format!("{} by {}", self.identity, driver.unwrap_or("an unknown driver"))
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_to_an_own_address_go_by_the_loop() {
+    fn packets_to_an_own_address_use_the_loopback_interface() {
         let local: IpAddr = "127.0.0.1".parse().unwrap();
         let found = Interface::between_addresses(local, local).unwrap();
         assert_eq!(found.driver.as_deref(), Some("loopback"));
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn another_way_to_the_same_machine_is_another_far_end() {
+    fn another_driver_to_the_same_machine_gives_another_comparison_key() {
         let by = |driver: &str| Station {
             identity: "x".into(),
             interface: Some(Interface { driver: Some(driver.into()), ..Interface::default() }),
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn another_rate_is_another_wire() {
+    fn another_rate_gives_another_comparison_key() {
         let at =
             |rate: Option<&str>| Wire { rate: rate.map(String::from), ..Wire::default() }.comparison_key();
         let [fast, slow, free] = [Some("300mbit"), Some("8mbit"), None].map(at);

@@ -34,7 +34,7 @@ impl Store {
         self.list_files("baselines", "json")
     }
 
-    /// The runs saved under this name, each with the cases that no later run replaced. Empty if nothing was saved.
+    /// The runs saved under this name, each with the cases that no later run replaced; empty if no run was saved.
     ///
     /// # Errors
     /// The name is no file name, or the file cannot be read.
@@ -46,7 +46,7 @@ impl Store {
     /// Checks before a run that it can be saved under this name.
     ///
     /// # Errors
-    /// The name is no file name, or what is there cannot be read or replaced.
+    /// The name is no file name, or an existing file of this name cannot be read or replaced.
     pub fn check_baseline(&self, name: &str) -> Result<()> {
         let path = self.baseline_path(name)?;
         if path.exists() {
@@ -67,11 +67,11 @@ impl Store {
         Ok(path)
     }
 
-    /// Locks one of the store's directories against other processes; the kernel releases it with this one. `None` if another
-    /// keeps it for so long, or if the file system has no locks.
+    /// Locks one of the store's directories against other processes. The kernel releases the lock when this process ends. `None`
+    /// if another process holds the lock for all of `patience`, or if the file system has no locks.
     pub fn lock_directory(&self, directory: &str, patience: Duration) -> Option<Flock<File>> {
         let directory = self.home().join(directory);
-        // What cannot be made or opened is reported by the saving that follows.
+        // If the directory cannot be made or opened, the save that follows reports the error.
         let _ = std::fs::create_dir_all(&directory);
         let mut directory = plain_file::open_directory(&directory).ok()?;
         let until = Instant::now() + patience;
@@ -104,8 +104,8 @@ fn save_records(path: &Path, records: &[Record]) -> Result<()> {
     replace_file(path, &bytes)
 }
 
-/// The earlier runs without the cases that the new run measured, and the new run. A case that failed loses its earlier
-/// number; a skipped or disturbed case keeps it, because Criterion wrote nothing for it either. Values in another unit are
+/// The earlier runs without the cases that the new run measured, followed by the new run. A failed case loses its earlier
+/// number; a skipped or disturbed case keeps it, because Criterion wrote no files for it either. Values in another unit are
 /// dropped, because a baseline has one unit; [`Store::check_baseline`] then reports them as missing.
 fn merge_records(old: Vec<Record>, new: &Record) -> Vec<Record> {
     let tried =
@@ -123,7 +123,7 @@ fn merge_records(old: Vec<Record>, new: &Record) -> Vec<Record> {
     records
 }
 
-/// The group less these cases, and less its lines if one of the cases was a point of them.
+/// The group without these cases. Its fitted lines and curves are dropped if a case was removed, which may be a point of them.
 fn without_cases(mut group: GroupRun, ids: &BTreeSet<&str>) -> GroupRun {
     let before = group.cases.len();
     group.cases.retain(|case| !ids.contains(case.id.as_str()));
@@ -134,17 +134,17 @@ fn without_cases(mut group: GroupRun, ids: &BTreeSet<&str>) -> GroupRun {
     group
 }
 
-// Criterion's directory of a case. Criterion makes one name of many: it replaces characters and cuts what is long, so that
-// two cases would pass for earlier runs of each other. A name that it would change so is given to it with a hash.
+// Criterion's directory of a case. Criterion replaces characters of a name and cuts long names, so two cases could share a
+// directory and be taken for earlier runs of each other. A name that it would change gets a hash at its end.
 
-/// Bytes of a name that Criterion keeps.
+/// The most bytes of a name that Criterion keeps.
 const LONGEST: usize = 64;
 /// Characters that Criterion replaces by `_`.
 const REPLACED: [char; 10] = ['?', '"', '/', '\\', '*', '<', '>', ':', '|', '^'];
-/// Where this crate keeps its own files, beside the directories of groups.
-const OWN: &str = "syscost";
+/// The directory of this crate's own files, beside the directories of groups.
+const OWN_DIRECTORY: &str = "syscost";
 /// Bytes of the hash and of the dash before it.
-const HASH: usize = 9;
+const HASH_BYTES: usize = 9;
 
 /// Criterion's directory of a case, below its home. The first part of the id is the group, all the rest
 /// is one function id to Criterion, so that `call/u64/3` lives in `call/u64_3`.
@@ -154,14 +154,15 @@ pub fn criterion_directory(id: &str) -> PathBuf {
     Path::new(&part(group)).join(part(function))
 }
 
-/// The name under which Criterion is given a group, or a case without its group: its own, or a readable beginning and a hash
-/// where several names would share a directory.
+/// The name that Criterion gets for a group, or for a case without its group: the name itself, or a readable beginning and a
+/// hash if several names would share a directory.
 pub fn criterion_name(name: &str) -> String {
     if is_unchanged_by_criterion(name) {
         return name.to_owned();
     }
     let mut beginning = replace_characters(name);
-    let end = (0..=(LONGEST - HASH).min(beginning.len())).rev().find(|&end| beginning.is_char_boundary(end));
+    let end =
+        (0..=(LONGEST - HASH_BYTES).min(beginning.len())).rev().find(|&end| beginning.is_char_boundary(end));
     beginning.truncate(end.unwrap_or_default());
     if beginning.starts_with('.') {
         beginning.replace_range(..1, "_");
@@ -169,7 +170,7 @@ pub fn criterion_name(name: &str) -> String {
     format!("{beginning}-{:08x}", hash(name))
 }
 
-/// Whether Criterion's directory is this name with `_` for each `/`. A name with both would be ambiguous.
+/// Whether Criterion's directory has this name with `_` for each `/`. A name that has both characters would be ambiguous.
 fn is_unchanged_by_criterion(name: &str) -> bool {
     let is_replaced = |c: char| c != '/' && REPLACED.contains(&c);
     let is_twofold = name.contains('/') && name.contains('_');
@@ -177,15 +178,15 @@ fn is_unchanged_by_criterion(name: &str) -> bool {
         && !name.contains(is_replaced)
         && !is_twofold
         && !name.starts_with('.')
-        && name != OWN
+        && name != OWN_DIRECTORY
 }
 
-/// As Criterion's `make_filename_safe`, of a name that it does not cut.
+/// Replaces characters as Criterion's `make_filename_safe` does; the name must be short enough not to be cut.
 fn replace_characters(name: &str) -> String {
     name.replace(REPLACED, "_")
 }
 
-/// FNV-1a of 64 bits, folded to 32. It must never change: directories are named by it.
+/// The 64-bit FNV-1a hash, folded to 32 bits. It must never change, because directories are named by it.
 fn hash(name: &str) -> u32 {
     let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325, step);
@@ -198,14 +199,14 @@ mod tests {
     use crate::record::fixture_run;
     use std::collections::BTreeSet;
 
-    /// The cases of a baseline by run.
+    /// The ids of a baseline's cases, each with the name of its run.
     fn ids(records: &[Record]) -> Vec<(&str, &str)> {
         let record_ids =
             |record| Record::cases(record).map(|(_, case)| (record.run.as_str(), case.id.as_str()));
         records.iter().flat_map(record_ids).collect()
     }
 
-    /// A later run of a part, on another kernel.
+    /// A later run of three cases, on another kernel.
     fn part() -> Record {
         let mut part = Record { run: "20270101T000000-1".into(), ..fixture_run::fixture_record() };
         part.fingerprint.kernel_release = Some("7.0.0".into());
@@ -237,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_of_which_nothing_is_left_vanishes() {
+    fn a_run_whose_cases_are_all_replaced_is_removed() {
         let again = merge_records(
             merge_records(Vec::new(), &fixture_run::fixture_record()),
             &Record { run: "b".into(), ..fixture_run::fixture_record() },
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_baseline_of_one_record_from_earlier_is_still_read() {
+    fn a_baseline_file_of_a_single_record_is_still_read() {
         let home = tempfile::tempdir().unwrap();
         let store = Store::at(home.path());
         let path = store.baseline_path("main").unwrap();
@@ -281,14 +282,14 @@ mod tests {
     }
 
     #[test]
-    fn values_in_another_unit_do_not_stay() {
+    fn values_in_another_unit_are_dropped() {
         let counted = Record { unit: "instructions".into(), ..fixture_run::fixture_record() };
         let merged = merge_records(vec![counted], &part());
         assert_eq!(merged.iter().map(|r| r.unit.as_str()).collect::<Vec<_>>(), ["ns"]);
     }
 
     #[test]
-    fn a_failed_case_takes_the_old_number_with_it() {
+    fn a_failed_case_removes_its_earlier_number() {
         let mut failed = fixture_run::fixture_record();
         for case in failed.groups.iter_mut().flat_map(|g| &mut g.cases) {
             case.outcome = Outcome::Failed("no".into());
@@ -308,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_is_criterions() {
+    fn directories_are_those_that_criterion_uses() {
         assert_eq!(criterion_directory("call/u64/3"), Path::new("call/u64_3"));
         assert_eq!(criterion_directory("mine/snake_case"), Path::new("mine/snake_case"));
         assert_eq!(criterion_directory("alone"), Path::new("alone"));
@@ -316,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_criterion_makes_one_have_directories_of_their_own() {
+    fn names_that_criterion_would_merge_have_different_directories() {
         let long = "x".repeat(64);
         let ends = ["a", "b", "é", ""].map(|end| format!("g/{long}{end}"));
         let replaced =
@@ -334,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_leaves_its_place() {
+    fn no_name_is_hidden_or_leads_to_another_directory() {
         for name in ["..", ".", ".hidden", "", "syscost"] {
             let given = criterion_name(name);
             assert!(!given.starts_with('.') && given != "syscost", "{name}: {given}");
@@ -342,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cases_of_this_crate_keep_their_directories() {
+    fn no_case_of_the_suite_needs_a_hash_in_its_directory() {
         let ids = include_str!("../../../../fixtures/ids.txt").lines();
         let ids = ids.filter_map(|line| line.split_whitespace().next());
         let moved = |id: &&str| {

@@ -1,21 +1,21 @@
-//! A kernel that ran as a guest: the identity it states, how often it was booted, and what its numbers count.
+//! A kernel that ran as a guest: the identity that it states, its number of boots, and the clock of its numbers.
 
 use serde::{Deserialize, Serialize};
 
-/// What the numbers of a file count. Numbers of two clocks are never compared with each other.
+/// What the numbers of a file count. Numbers by different clocks are never compared with each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClockKind {
-    /// Time of the machine that the cases ran on. Files without a mark are of this clock.
+    /// Time of the machine on which the cases ran. Files without a mark have this clock.
     #[default]
     Host,
     /// Instructions that an emulator has executed.
     Icount,
-    /// Time in a guest by KVM: of this hardware, with what virtualization adds.
+    /// Time in a guest under KVM: that of this hardware, with the overhead of virtualization.
     Kvm,
     /// Time in a guest whose processor is emulated.
     Tcg,
-    /// Time in a user-mode Linux, a kernel that is a process of this one.
+    /// Time in user-mode Linux, a kernel that runs as a process of the host's kernel.
     Uml,
 }
 
@@ -47,9 +47,9 @@ impl std::fmt::Display for ClockKind {
 /// One kernel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GuestSide {
-    /// As it was named.
+    /// The name that the user gave it.
     pub name: String,
-    /// The identity it states; `None` if no boot came so far.
+    /// The identity that it states; `None` if no boot has reached that point.
     pub identity: Option<Identity>,
     /// Number of boots.
     pub boots: usize,
@@ -60,7 +60,7 @@ pub struct GuestSide {
 /// The identity that a kernel states.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// The version of the questions that its program reads.
+    /// Version of the question format that the program in the guest reads.
     pub version: u32,
     /// `uname -r`.
     pub release: String,
@@ -68,9 +68,9 @@ pub struct Identity {
     pub build: String,
     /// The command line as the kernel read it.
     pub command_line: String,
-    /// What it keeps time by.
+    /// The kernel's clock source.
     pub clocksource: String,
-    /// Bytes of a page.
+    /// Size of a page, bytes.
     pub page_size: u64,
     /// Features and bugs of the processor, by the kernel's names.
     #[serde(default)]
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_without_a_mark_is_of_the_host_and_every_other_clock_has_a_caution() {
+    fn a_file_without_a_mark_has_the_host_clock_and_other_clocks_have_a_warning() {
         assert_eq!(ClockKind::default(), ClockKind::Host);
         assert_eq!(ClockKind::Host.clock_warning(), None);
         for clock in [ClockKind::Icount, ClockKind::Kvm, ClockKind::Tcg, ClockKind::Uml] {

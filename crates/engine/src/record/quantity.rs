@@ -1,4 +1,4 @@
-//! Numbers for people: four significant digits, in the unit in which they are short. Files for programs have all
+//! Formats numbers for people: four significant digits, in the unit that makes them short. Files for programs hold all
 //! decimals.
 
 use crate::platform::plain_file::random_word;
@@ -7,11 +7,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The unit in which a record's values are durations.
 pub const NANOSECONDS: &str = "ns";
-/// The unit of a record whose values are CPU time displaced: durations too, and never compared with those.
+/// The unit of a record whose values are displaced CPU time, ns. These are never compared with plain durations.
 pub const DISPLACED: &str = "displaced-ns";
 /// The unit of a record whose values are instructions in user space, counted by single steps.
 pub const INSTRUCTIONS: &str = "user-instructions";
-/// The same, counted by Valgrind's callgrind, whose processor may take another path through a library.
+/// The same, counted by Valgrind's callgrind. Its emulated processor may take another path through a library.
 pub const CALLGRIND: &str = "callgrind-instructions";
 
 /// Whether values in this unit are instructions, which repeat exactly.
@@ -28,10 +28,10 @@ pub fn is_time_unit(unit: &str) -> bool {
 type Step = (f64, &'static str);
 
 const TIME: [Step; 4] = [(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")];
-/// Ticks and events: whole up to a million, because a count is compared digit by digit.
+/// Steps of ticks and events. Counts stay whole up to a million, because they are compared digit by digit.
 const COUNT: [Step; 3] = [(1.0, ""), (1e6, "M"), (1e9, "G")];
 
-/// A duration in the largest unit in which it is at least one: `0.3134 ns`, `88.12 ns`, `2.314 µs`.
+/// Formats a duration in the largest unit in which it is at least one: `0.3134 ns`, `88.12 ns`, `2.314 µs`.
 pub fn format_duration(ns: f64) -> String {
     let (divisor, unit) = unit_step(ns, &TIME);
     format!("{} {unit}", format_digits(ns / divisor, decimal_places(ns / divisor)))
@@ -40,7 +40,7 @@ pub fn format_duration(ns: f64) -> String {
 /// A duration with all of its digits, as a report prints it: `18.117232 ms`.
 pub fn format_exact_duration(ns: f64) -> String {
     let (divisor, unit) = unit_step(ns, &TIME);
-    // Nine digits: without the last bits of the division.
+    // Nine significant digits hide the rounding error of the division.
     let scaled: f64 = format!("{:.8e}", ns / divisor).parse().unwrap_or(ns / divisor);
     format!("{scaled} {unit}")
 }
@@ -52,7 +52,7 @@ pub fn format_count(value: f64) -> String {
     format!("{} {unit}", format_digits(scaled, decimal_places(scaled))).trim_end().to_owned()
 }
 
-/// A value of a record: a duration if that is its unit, else a count.
+/// Formats a value of a record: as a duration if the unit is a time, else as a count.
 pub fn format_amount(value: f64, unit: &str) -> String {
     if is_time_unit(unit) { format_duration(value) } else { format_count(value) }
 }
@@ -78,8 +78,8 @@ pub fn format_interval(interval: &Interval, unit: &str) -> String {
     )
 }
 
-/// The larger half of an interval as a share of its estimate: `±0.16%`. Where it reaches the estimate itself, the factor up
-/// to its upper end: `≤4.2×`. Nothing for an estimate of zero.
+/// The larger half of an interval as a share of its estimate: `±0.16%`. If that share is about 100 % or more, the ratio of the
+/// upper end to the estimate: `≤4.2×`. Empty for an estimate of zero.
 pub fn format_half_width(interval: &Interval) -> String {
     let half = (interval.high - interval.estimate).max(interval.estimate - interval.low);
     let percent = 100.0 * half / interval.estimate.abs();
@@ -110,12 +110,12 @@ pub fn format_change(ratio: f64) -> String {
     }
 }
 
-/// This moment by the wall clock, in seconds since 1970; a clock that is before then only spoils names.
+/// The current time in Unix seconds; 0 if the clock is before 1970, which only makes names wrong.
 pub fn unix_now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
 }
 
-/// A moment in universal time, as names of files take it: `20261120T134405`.
+/// Formats a moment in universal time for file names: `20261120T134405`.
 pub fn format_utc(unix_seconds: u64) -> String {
     let (days, second) = (unix_seconds / 86_400, unix_seconds % 86_400);
     // Days to a date by the method of Hinnant (chrono-compatible low-level date algorithms, 2013).
@@ -140,19 +140,19 @@ pub fn format_rfc3339(unix_seconds: u64) -> String {
     format!("{year}-{}-{}T{}:{}:{}+00:00", part(0), part(2), part(5), part(7), part(9))
 }
 
-/// The last step at which the value is at least one, after rounding to four digits: 999.96 ns are
+/// The largest unit in which the value is at least one after rounding to four digits, so that 999.96 ns are
 /// 1.000 µs and not "1000 ns".
 fn unit_step(value: f64, steps: &[Step]) -> Step {
     let reached = |&&(divisor, _): &&Step| value.abs() >= 0.999_95 * divisor;
     *steps.iter().rev().find(reached).unwrap_or(&steps[0])
 }
 
-/// Decimals that make four digits, and never more than four: a tenth of a femtosecond is noise.
+/// The number of decimals for four significant digits, at most four: a tenth of a femtosecond is noise.
 fn decimal_places(value: f64) -> usize {
     [0.999_95, 9.999_5, 99.995, 999.95].iter().filter(|&&bound| value.abs() < bound).count()
 }
 
-/// Formats with this many decimals. Zero is `0`; a value that rounds to zero keeps decimals and loses its sign.
+/// Formats with this many decimals. Exactly zero is `0`; a value that rounds to zero keeps its decimals but not its sign.
 fn format_digits(value: f64, places: usize) -> String {
     if value == 0.0 {
         return "0".into();
@@ -162,19 +162,19 @@ fn format_digits(value: f64, places: usize) -> String {
     if zero { text.trim_start_matches('-').to_owned() } else { text }
 }
 
-// Names of runs, records and comparisons. A name begins with its moment, so that sorting names sorts by time, and ends in
-// random characters: containers that share a directory have equal process ids, and start in one second.
+// Names of runs, records and comparisons. A name begins with its time, so that names sort by time. It ends in random
+// characters, because containers that share a directory may have equal process ids and start in the same second.
 
-/// Random characters of a name, of 5 bits each: of two runs that begin in one millisecond, one pair in 33 million agrees.
-const RANDOM: u32 = 5;
+/// Random characters of a name, 5 bits each: two runs that begin in one millisecond have equal names once in 33 million pairs.
+const RANDOM_CHARACTERS: u32 = 5;
 
-/// This moment in Unix seconds, and a fresh name for what begins at it: `20261120T134405-217k3x9q`. Behind the dash stand the
-/// milliseconds.
+/// The current time in Unix seconds, and a fresh name for a run that begins now: `20261120T134405-217k3x9q`. The first three
+/// digits after the dash are milliseconds.
 pub fn fresh_run_name() -> (u64, String) {
-    // A clock before 1970 only spoils the name.
+    // A clock before 1970 only makes the name wrong.
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let (seconds, milliseconds) = (now.as_secs(), now.subsec_millis());
-    (seconds, format!("{}-{milliseconds:03}{}", format_utc(seconds), random_word(RANDOM)))
+    (seconds, format!("{}-{milliseconds:03}{}", format_utc(seconds), random_word(RANDOM_CHARACTERS)))
 }
 
 #[cfg(test)]
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_has_its_unit() {
+    fn a_size_is_shown_in_its_largest_binary_unit() {
         let read = [
             (0, "0 B"),
             (512, "512 B"),
@@ -242,13 +242,13 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_nothing_is_nothing() {
+    fn the_half_width_of_an_estimate_of_zero_is_empty() {
         assert_eq!(format_half_width(&Interval { estimate: 0.0, low: -1.0, high: 1.0 }), "");
         assert_eq!(format_half_width(&Interval { estimate: -2.0, low: -3.0, high: -1.0 }), "±50%");
     }
 
     #[test]
-    fn an_interval_that_is_wider_than_its_estimate_is_told_as_a_factor() {
+    fn an_interval_much_wider_than_its_estimate_is_shown_as_a_factor() {
         assert_eq!(format_half_width(&Interval { estimate: 2.0, low: 1.0, high: 36.6 }), "≤18.3×");
         assert_eq!(format_half_width(&Interval { estimate: 2.0, low: -3.0, high: 3.0 }), "±250%");
     }
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_has_a_sign_unless_it_is_none() {
+    fn a_change_has_a_sign_unless_it_rounds_to_zero() {
         let read = [(1.052, "+5.2%"), (0.997, "-0.3%"), (1.000_4, "0.0%"), (0.999_6, "0.0%"), (2.4, "+140%")];
         for (ratio, text) in read {
             assert_eq!(format_change(ratio), text);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_named_in_universal_time() {
+    fn times_are_formatted_in_universal_time() {
         assert_eq!(format_utc(0), "19700101T000000");
         assert_eq!(format_utc(951_782_399), "20000228T235959");
         assert_eq!(format_utc(951_782_400), "20000229T000000");

@@ -1,4 +1,4 @@
-//! Checks of every run that is read from a file: a run that contradicts itself is damaged, and is not shown.
+//! Checks every run that is read from a file. A run that contradicts itself is damaged and is refused.
 
 use super::{CaseRecord, GroupRun, Interval, Measured, Record};
 use crate::error::{Error, Result};
@@ -7,19 +7,19 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::path::Path;
 
-/// The longest name. Criterion cuts an id at 64 bytes, and a file name ends at 255.
+/// The longest name, in bytes. Criterion cuts an id at 64 bytes, and file names have at most 255.
 const LONGEST_NAME: usize = 200;
-/// What a name must be.
+/// The description of a valid name in messages.
 pub const NAME: &str = "a name of 1 to 200 bytes without control characters";
-/// The longest sentence, in bytes: some quote what a program said.
+/// The longest sentence, in bytes. It is large because some sentences quote the output of a program.
 pub const LONGEST_SENTENCE: usize = 64 << 10;
-/// The most cases of a run, twenty times those that there are.
+/// The most cases of a run: twenty times as many as the suite has.
 pub const MOST_CASES: usize = 20_000;
 
 /// The result of a check: `Ok`, or the first fault.
 pub type Sound = std::result::Result<(), Fault>;
 
-/// What is wrong.
+/// A fault of a record: the field, what was expected, and what was found.
 pub struct Fault {
     field: String,
     expected: String,
@@ -27,7 +27,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// Converts the fault to the error of this file, with the remedy.
+    /// Converts the fault to an error on this file, with this remedy.
     pub fn into_error(self, path: &Path, remedy: &str) -> Error {
         Error::invalid_content(path, self.field, self.expected, self.found, remedy)
     }
@@ -45,18 +45,18 @@ pub fn check_that(sane: bool, field: impl Display, expected: impl Display, found
 /// Refuses a run with an invalid name, number or interval, or with the same case twice.
 ///
 /// # Errors
-/// Names the first field that is wrong.
+/// The first field that is wrong; the error names it.
 pub fn check_record(path: &Path, record: &Record) -> Result<()> {
     let remedy = "it was damaged or edited: restore it from a copy, or delete it";
     check_record_fields(record).map_err(|fault| fault.into_error(path, remedy))
 }
 
-/// Whether this can be a name: of a run, a unit, a case. It stands in tables and becomes a file name.
+/// Whether this text can name a run, a unit or a case. A name is shown in tables and becomes a file name.
 pub fn is_valid_name(text: &str) -> bool {
     name_fault(text).is_none()
 }
 
-/// What is wrong with the name of a case, as a part of a sentence.
+/// The fault of a name, as a part of a sentence; `None` if the name is valid.
 pub fn name_fault(id: &str) -> Option<String> {
     match id {
         "" => Some("it is empty".into()),
@@ -188,7 +188,7 @@ mod tests {
     use crate::record::{Outcome, fixture_run};
 
     /// The message for a run with one fault.
-    fn said(change: impl FnOnce(&mut Record)) -> String {
+    fn message(change: impl FnOnce(&mut Record)) -> String {
         let mut record = fixture_run::fixture_record();
         check_record(Path::new("x.json"), &record).expect("the fixture is sound");
         change(&mut record);
@@ -203,36 +203,38 @@ mod tests {
     }
 
     #[test]
-    fn an_estimate_lies_within_its_interval() {
-        let text = said(|record| measured(record).median.low = 99.0);
+    fn an_estimate_outside_its_interval_is_refused() {
+        let text = message(|record| measured(record).median.low = 99.0);
         assert!(text.starts_with("x.json: groups[0].cases[0].outcome.measured.median: expected"), "{text}");
         assert!(
-            said(|record| measured(record).net = Some(Interval { estimate: 1.0, low: 2.0, high: 0.0 }))
+            message(|record| measured(record).net = Some(Interval { estimate: 1.0, low: 2.0, high: 0.0 }))
                 .contains("net")
         );
-        assert!(said(|record| measured(record).slope.high = f64::INFINITY).contains("slope"));
+        assert!(message(|record| measured(record).slope.high = f64::INFINITY).contains("slope"));
         let negative = Interval { estimate: -1.0, low: -2.0, high: 0.0 };
-        assert!(said(|record| measured(record).median = negative).contains("0 or more"));
+        assert!(message(|record| measured(record).median = negative).contains("0 or more"));
     }
 
     #[test]
-    fn a_case_is_there_once_and_has_a_name() {
+    fn a_repeated_case_and_an_invalid_name_are_refused() {
         assert!(NAME.contains(&format!("1 to {LONGEST_NAME} bytes")));
-        assert!(said(|record| record.groups[1] = record.groups[0].clone()).contains("clock_read/"));
+        assert!(message(|record| record.groups[1] = record.groups[0].clone()).contains("clock_read/"));
         for id in ["", "a\u{1b}[2J", "a\u{202e}b", "two\nlines", &"x".repeat(10 << 20)] {
-            let text = said(|record| record.groups[0].cases[0].id = id.into());
+            let text = message(|record| record.groups[0].cases[0].id = id.into());
             assert!(text.contains("cases[0].id: expected a name") && text.len() < 500, "{text}");
         }
     }
 
     #[test]
-    fn samples_are_counted() {
+    fn vectors_of_different_lengths_and_long_sentences_are_refused() {
         assert!(
-            said(|record| measured(record).counted.truncate(49)).contains("49, as many as values, found 50")
+            message(|record| measured(record).counted.truncate(49))
+                .contains("49, as many as values, found 50")
         );
-        assert!(said(|record| measured(record).iterations[3] = 0).contains("at least 1"));
+        assert!(message(|record| measured(record).iterations[3] = 0).contains("at least 1"));
         assert!(
-            said(|record| measured(record).evidence[0] = "x".repeat(1 << 20)).contains("at most 65536 bytes")
+            message(|record| measured(record).evidence[0] = "x".repeat(1 << 20))
+                .contains("at most 65536 bytes")
         );
     }
 }

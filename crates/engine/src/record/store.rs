@@ -1,5 +1,5 @@
-//! The directory of records, `<criterion home>/syscost/`. A run is saved after each group, so that a crash loses one
-//! group at most; no run overwrites another.
+//! The directory of records, `<criterion home>/syscost/`. The driver saves a run repeatedly while it measures, so that a
+//! crash loses little. No run overwrites another.
 
 pub mod parse;
 mod whole;
@@ -19,13 +19,13 @@ pub struct Store {
 }
 
 impl Store {
-    /// The store that belongs to this Criterion home (`target/criterion` as a rule). Nothing is created
-    /// before something is saved.
+    /// The store that belongs to this Criterion home (usually `target/criterion`). The directory is created with the
+    /// first file that is saved.
     pub fn at(criterion_home: &Path) -> Self {
         Self { home: criterion_home.join("syscost") }
     }
 
-    /// The directory that holds everything of ours.
+    /// The directory that holds all files of `syscost`.
     pub fn home(&self) -> &Path {
         &self.home
     }
@@ -38,7 +38,7 @@ impl Store {
         self.list_files("history", "jsonl")
     }
 
-    /// Saves a run, whole or not at all, over what was saved of it before; returns the file.
+    /// Saves a run, whole or not at all, and replaces an earlier save of the same run. Returns the file.
     ///
     /// # Errors
     /// Its name is no file name, it holds a number that JSON cannot hold, or the file cannot be written.
@@ -56,7 +56,7 @@ impl Store {
         Ok(self.home.join("runs").join(json_file_name(run, "run")?))
     }
 
-    /// Saves a run for the first time, never in place of another: where its name is taken, it gets a fresh one.
+    /// Saves a run for the first time, never in place of another run. If its name is taken, the record gets a fresh name.
     ///
     /// # Errors
     /// As [`Store::save_run`].
@@ -73,7 +73,7 @@ impl Store {
     /// Checks by writing that files can be made in this directory of the store, and that it can be listed.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The kernel refuses to list, make or write there.
     pub fn check_directory_usable(&self, directory: &str) -> Result<()> {
         self.list_files(directory, "")?;
         whole::check_writable(&self.home.join(directory))
@@ -95,7 +95,7 @@ impl Store {
         self.list_files("runs", "json")
     }
 
-    /// The files with this extension in one of the store's directories, by name.
+    /// The files with this extension in one of the store's directories, sorted by name; empty if there is no such directory.
     pub fn list_files(&self, directory: &str, ending: &str) -> Result<Vec<PathBuf>> {
         let directory = self.home.join(directory);
         let listed = |e| Error::file(&directory, "listing the directory", e);
@@ -120,8 +120,8 @@ pub fn save_record(path: &Path, record: &Record) -> Result<()> {
     replace_file(path, &encode_record(path, record)?)
 }
 
-/// A record as it is written, after checking that it can be read back: JSON has no infinity and no NaN, which would be
-/// written as `null` and could never be read again.
+/// Encodes a record for its file and checks that it can be read back. JSON has no infinity and no NaN: they would be
+/// written as `null`, and the file could never be read again.
 fn encode_record(path: &Path, record: &Record) -> Result<Vec<u8>> {
     let bytes = serde_json::to_vec(record).map_err(|e| Error::file(path, "writing as JSON", e.into()))?;
     parse::record(path, &bytes)?;
@@ -139,7 +139,7 @@ pub fn json_file_name(name: &str, what: &str) -> Result<String> {
 /// Refuses a name that would leave its directory or be a hidden file.
 ///
 /// # Errors
-/// The name is empty, too long, begins with a dot, or has a slash or a character that moves or hides others.
+/// The name is empty, too long, begins with a dot, or has a slash or a character that moves or hides others on a terminal.
 pub fn check_name(name: &str, what: &str) -> Result<()> {
     let plain = |c: char| !is_hostile(c) && !"/\\".contains(c);
     if name.is_empty() || name.starts_with('.') || name.len() > 200 || !name.chars().all(plain) {
@@ -151,8 +151,8 @@ pub fn check_name(name: &str, what: &str) -> Result<()> {
     Ok(())
 }
 
-// The directory of bundles: `<criterion home>/syscost/records/NAME.syscost`. Records in all units share it, because
-// only this tool reads them and a head names its unit.
+// The files of bundles: `<criterion home>/syscost/records/NAME.syscost`. Bundles in all units share the directory, because
+// only this tool reads them and the head of each names the unit.
 
 /// The extension of a bundle's file.
 const ENDING: &str = "syscost";
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_replaces_its_shorter_self_and_no_other() {
+    fn a_later_save_of_a_run_replaces_only_the_earlier_one() {
         let (_home, store) = store();
         let mut short = named("20261120T134405-1");
         short.groups.truncate(1);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_one_name_that_end_together_are_all_kept() {
+    fn runs_of_one_name_that_are_saved_together_are_all_kept() {
         let (_home, store) = store();
         std::thread::scope(|scope| {
             for _ in 0..8 {
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_measured_is_no_error() {
+    fn an_empty_store_lists_no_runs() {
         let (_home, store) = store();
         assert!(store.run_files().unwrap().is_empty());
     }
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_record_is_not_listed() {
+    fn temporary_files_are_not_listed() {
         let (_home, store) = store();
         store.save_run(&named("a")).unwrap();
         std::fs::write(store.home().join("runs/.tmpAb12"), "half").unwrap();
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_goes_on_behind_its_last_number() {
+    fn the_next_name_of_a_session_follows_its_last_number() {
         let home = tempfile::tempdir().unwrap();
         let store = Store::at(home.path());
         assert_eq!(store.next_session_name("before").unwrap(), "before.1");

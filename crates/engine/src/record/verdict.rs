@@ -4,25 +4,25 @@ use super::Outcome;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The verdict on one case. "No change was found" is two verdicts: the same, or inconclusive.
+/// The verdict on one case. If no change was shown, the verdict is [`Same`](Self::Same) or [`Inconclusive`](Self::Inconclusive).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// It takes less than before, by more than the threshold.
+    /// The cost fell by more than the threshold.
     Faster,
-    /// It takes more than before, by more than the threshold.
+    /// The cost rose by more than the threshold.
     Slower,
     /// The change is shown to be too small to matter.
     Same,
     /// Neither a change nor its absence was shown. This is not a pass.
     #[default]
     Inconclusive,
-    /// The two numbers say nothing about each other.
+    /// The two numbers cannot be compared.
     Incomparable,
 }
 
 impl Verdict {
-    /// Every verdict, in the order in which they are counted.
+    /// Every verdict, in the order in which counts list them.
     pub const ALL: [Self; 5] =
         [Self::Slower, Self::Faster, Self::Same, Self::Inconclusive, Self::Incomparable];
 
@@ -41,9 +41,9 @@ impl Verdict {
     pub fn format_counts(verdicts: &[Self]) -> String {
         let count = |verdict| verdicts.iter().filter(|other| **other == verdict).count();
         let counts = Self::ALL.into_iter().map(|verdict| (count(verdict), verdict));
-        let told =
+        let parts =
             counts.filter(|(count, _)| *count > 0).map(|(count, verdict)| format!("{count} {verdict}"));
-        told.collect::<Vec<_>>().join(", ")
+        parts.collect::<Vec<_>>().join(", ")
     }
 
     /// Whether a change was shown.
@@ -58,22 +58,22 @@ impl fmt::Display for Verdict {
     }
 }
 
-// How many cases ended in each way.
+// Counts of cases by outcome.
 
-/// Numbers of cases, by how they ended.
+/// The number of cases by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Those with a number.
+    /// Cases with a number.
     pub measured: usize,
-    /// Those of them of which a claim could not be asked.
+    /// Measured cases with a claim that could not be checked.
     pub unwitnessed: usize,
-    /// Those of them whose figures are not settled.
+    /// Measured cases whose figures are not settled.
     pub unsettled: usize,
-    /// Those whose need is missing.
+    /// Cases skipped because the machine lacks a need.
     pub skipped: usize,
-    /// Those that the machine did not let be measured.
+    /// Cases whose measurement was prevented by other activity on the machine.
     pub disturbed: usize,
-    /// Those that are disproved or broken.
+    /// Cases with a disproved claim or a failed operation.
     pub failed: usize,
 }
 
@@ -97,7 +97,7 @@ impl std::fmt::Display for Tally {
 }
 
 impl Tally {
-    /// Counts one more.
+    /// Counts one more case.
     pub fn add(&mut self, outcome: &Outcome) {
         if let Outcome::Measured(measured) = outcome {
             self.unwitnessed += usize::from(measured.is_unwitnessed());
@@ -118,7 +118,7 @@ mod tests {
     use crate::record::{Measured, NEVER_ASKED};
 
     #[test]
-    fn a_verdict_is_spelt_alike_for_persons_and_programs() {
+    fn a_verdict_is_displayed_as_it_is_serialized() {
         for verdict in Verdict::ALL {
             let json = serde_json::to_string(&verdict).unwrap();
             assert_eq!(json, format!("\"{verdict}\""));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn verdicts_are_counted_in_words() {
+    fn counts_of_verdicts_are_listed_in_order() {
         use Verdict::{Faster, Same, Slower};
         assert_eq!(Verdict::format_counts(&[Same, Faster, Slower, Same]), "1 slower, 1 faster, 2 same");
         assert_eq!(Verdict::format_counts(&[]), "");
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_which_a_claim_could_not_be_asked_is_counted_as_unwitnessed() {
+    fn a_case_with_a_claim_that_could_not_be_checked_is_counted_as_unwitnessed() {
         let mut tally = Tally::default();
         for sentence in [format!("{NEVER_ASKED}a count: time grows"), "no witness could be called".into()] {
             tally.add(&Outcome::Measured(Box::new(Measured {

@@ -1,19 +1,19 @@
-//! Texts that fit into columns of a terminal: cut, shortened, padded or broken into lines.
+//! Fits texts into columns of a terminal: cuts, shortens, pads, or breaks them into lines.
 
 use crate::record::Verdict;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Columns of a text on a terminal: two for a wide character such as a Chinese one, none for a combining one.
+/// Columns that a text takes on a terminal: two for a wide character such as a Chinese one, none for a combining one.
 pub fn display_width(text: &str) -> usize {
     text.width()
 }
 
-/// The text with blanks behind it, up to this width.
+/// The text, padded with blanks at its end to this width.
 pub fn pad_right(text: &str, columns: usize) -> String {
     text.to_owned() + &" ".repeat(columns.saturating_sub(display_width(text)))
 }
 
-/// The longest part of these characters that fits into these columns.
+/// The longest prefix of these characters that fits into this number of columns.
 fn fitting_prefix(characters: impl Iterator<Item = char>, columns: usize) -> Vec<char> {
     let mut used = 0;
     let fits = |c: &char| {
@@ -23,7 +23,7 @@ fn fitting_prefix(characters: impl Iterator<Item = char>, columns: usize) -> Vec
     characters.take_while(fits).collect()
 }
 
-/// The text on one line, without what a terminal would obey; a longer one ends in `…`.
+/// The text on one line, with control characters replaced by blanks. If it is wider than `most`, it is cut and ends in `…`.
 pub fn cut_to_width(text: &str, most: usize) -> String {
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     if display_width(&text) <= most {
@@ -33,7 +33,7 @@ pub fn cut_to_width(text: &str, most: usize) -> String {
     kept.trim_end().to_owned() + "…"
 }
 
-/// As [`cut_to_width`], but what stands behind it stays whole where there is room for it.
+/// As [`cut_to_width`], but the suffix `behind` stays whole if more than 20 columns are left for the text.
 pub fn cut_before_suffix(text: &str, behind: &str, most: usize) -> String {
     match most.checked_sub(display_width(behind)).filter(|room| *room > 20) {
         Some(room) => cut_to_width(text, room) + behind,
@@ -41,7 +41,7 @@ pub fn cut_before_suffix(text: &str, behind: &str, most: usize) -> String {
     }
 }
 
-/// Shortened in its middle: ids and names often differ in their ends only.
+/// Shortens a text in its middle, because ids and names often differ only at their ends.
 pub fn shorten_middle(text: &str, longest: usize) -> String {
     if display_width(text) <= longest {
         return text.into();
@@ -52,7 +52,7 @@ pub fn shorten_middle(text: &str, longest: usize) -> String {
     before.chain(std::iter::once('…')).chain(behind).collect()
 }
 
-/// Breaks a text between words. The first line begins with `first`, the others `indent` columns to the right. A word that is
+/// Breaks a text between words. The first line begins with `first`; the others are indented by `indent` columns. A word that is
 /// longer than a line (a path, a command) stays whole, so that it can be copied.
 pub fn wrap_words(first: &str, indent: usize, text: &str, most: usize) -> String {
     let (mut wrapped, mut column, mut is_empty) = (first.to_owned(), display_width(first), true);
@@ -72,8 +72,8 @@ pub fn wrap_words(first: &str, indent: usize, text: &str, most: usize) -> String
     wrapped
 }
 
-/// Lines of rows whose cells stand below each other. `column` says of each column whether it is text, which begins at the left,
-/// or numbers, which end at the right, and how many blanks follow it.
+/// Formats rows as lines with aligned columns. `column` says for each column whether it is text (aligned left) or numbers
+/// (aligned right), and how many blanks follow it.
 pub fn align_columns(rows: &[Vec<String>], column: impl Fn(usize) -> (bool, usize)) -> Vec<String> {
     let widest = |at: usize| rows.iter().map(|row| display_width(&row[at])).max().unwrap_or(0);
     let widths: Vec<usize> = (0..rows.first().map_or(0, Vec::len)).map(widest).collect();
@@ -87,14 +87,14 @@ pub fn align_columns(rows: &[Vec<String>], column: impl Fn(usize) -> (bool, usiz
     rows.iter().map(|row| line(row).trim_end().to_owned()).collect()
 }
 
-/// A name in a horizontal rule.
+/// A horizontal rule of `most` columns that contains this name.
 pub fn rule_with_name(name: &str, most: usize) -> String {
     let head = format!("── {name} ");
     let rule = most.saturating_sub(display_width(&head));
     head + &"─".repeat(rule)
 }
 
-/// At most three names as a list; of more names, two and the number of the others followed by `more`.
+/// Up to three names as a list. Of more names, the first two, and the number of the others followed by `more`.
 pub fn enumerate_names(names: &[&str], more: &str) -> String {
     match names {
         [first, second, others @ ..] if others.len() > 1 => {
@@ -127,8 +127,8 @@ impl Tone {
         }
     }
 
-    /// The text in this tone, if it is shown in colours. Give it whole lines, or cells that are padded already: the escape
-    /// codes have no width.
+    /// The text in this tone if `color` is true, else unchanged. Pass whole lines or cells that are already padded, because
+    /// the escape codes take no columns.
     pub fn paint(self, text: &str, color: bool) -> String {
         let code = match self {
             Self::Plain => return text.to_owned(),
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_long_ends_in_a_dot_and_the_command_stays() {
+    fn a_long_text_is_cut_with_an_ellipsis_and_its_suffix_stays_whole() {
         assert_eq!(cut_to_width("one two three", 9), "one two…");
         assert_eq!(cut_to_width("a\u{1b}b", 9), "a b");
         let line = cut_before_suffix("a sentence that is by far too long", " (do this)", 35);

@@ -1,4 +1,4 @@
-//! Figures of one case on one line.
+//! Formats figures of one case on one line.
 
 use crate::record::quantity::{
     NANOSECONDS, format_amount, format_count, format_duration, format_interval, format_ratio,
@@ -15,12 +15,12 @@ pub fn distribution_line(distribution: &Distribution) -> String {
         p => format!("p{p} {}", format_duration(*ns)),
     };
     let values: Vec<String> = distribution.percentiles.iter().map(named).collect();
-    let told = format!("{}, {} calls", values.join(" · "), distribution.count);
-    format!("{told} {}", histogram_line(&distribution.histogram)).trim_end().to_owned()
+    let text = format!("{}, {} calls", values.join(" · "), distribution.count);
+    format!("{text} {}", histogram_line(&distribution.histogram)).trim_end().to_owned()
 }
 
-/// A histogram on one line: a character for each factor of 1.25 between the least and the greatest value, as
-/// high as the logarithm of its count, for the tail is what matters. Nothing for one that spans less than two.
+/// A histogram on one line: one character for each factor of 1.25 between the least and the greatest value. Its height is
+/// the logarithm of the count, so that the tail is visible. Empty if the histogram has fewer than two characters.
 fn histogram_line(bars: &[Bar]) -> String {
     const LEVELS: [char; 9] = ['·', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     const STEP: f64 = 1.25;
@@ -39,14 +39,14 @@ fn histogram_line(bars: &[Bar]) -> String {
     if counts.len() < 2 { String::new() } else { counts.into_iter().map(|c| LEVELS[level(c)]).collect() }
 }
 
-/// A figure that follows from others: `switch 812.0 ns [803.1, 820.4]`, `efficiency 0.9712 [0.9650, 0.9760]`.
+/// Formats a derived figure: `switch 812.0 ns [803.1, 820.4]`, `efficiency 0.9712 [0.9650, 0.9760]`.
 pub fn derived_line(derived: &Derived) -> String {
     let Derived { name, unit, value } = derived;
     let counted = if unit == NANOSECONDS { "" } else { unit };
     format!("{name} {}{counted} {}", format_amount(value.estimate, unit), format_interval(value, unit))
 }
 
-/// What a step of a fitted line costs, and of a sweep how well the line fits.
+/// A sentence on the cost of one step of a fitted line, and for a sweep on the largest error of the fit.
 pub fn fit_sentence(fit: &FitRecord, unit: &str) -> String {
     let FitRecord { step, slope, cases, worst, .. } = fit;
     let (cost, ends) = (format_amount(slope.estimate, unit), format_interval(slope, unit));
@@ -55,31 +55,31 @@ pub fn fit_sentence(fit: &FitRecord, unit: &str) -> String {
     format!("{step} costs {cost}{counted} {ends}, fitted over {cases} cases{off}")
 }
 
-// The figure of a case that speaks for its group: its cost, or a rate that is derived from it.
+// The figure of a headline case: its cost, or a rate that is derived from it.
 
-/// What a headline shows of its case.
+/// The kind of figure that a headline shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shown {
     /// The cost of an iteration.
     Cost,
-    /// A time that is derived from it: one of the switches of a round.
+    /// A time that is derived from the cost, such as one of the switches of a round.
     Time,
-    /// A figure that falls where the cost rises: a bandwidth.
+    /// A figure that falls when the cost rises, such as a bandwidth.
     Rate,
 }
 
-/// The cost, or the derived figure that stands for it.
+/// The figure that a headline shows: the cost, or a derived figure.
 pub struct HeadlineFigure {
-    /// The cost without interference.
+    /// The figure without interference.
     pub value: Interval,
-    /// The median of all samples; a derived figure has none.
+    /// The median of all samples; `None` for a derived figure.
     pub typical: Option<f64>,
     unit: String,
     shown: Shown,
 }
 
 impl HeadlineFigure {
-    /// Of a measured case, in a record of this unit. None if the headline shows a derived figure that this case lacks.
+    /// The headline's figure of a measured case, in a record with this unit. `None` if the case lacks the derived figure to show.
     pub fn new(headline: &Headline, measured: &Measured, unit: &str) -> Option<Self> {
         let Some(name) = headline.figure else {
             let (value, typical) = (measured.figure(), Some(measured.median.estimate));
@@ -90,17 +90,17 @@ impl HeadlineFigure {
         Some(Self { value: figure.value, typical: None, unit: figure.unit.clone(), shown })
     }
 
-    /// Whether it falls where the cost rises.
+    /// Whether the figure falls when the cost rises.
     pub fn is_rate(&self) -> bool {
         self.shown == Shown::Rate
     }
 
-    /// `ns`, `GB/s`.
+    /// The unit of the figure, such as `ns` or `GB/s`.
     pub fn unit(&self) -> &str {
         &self.unit
     }
 
-    /// A value of this figure's kind, with its unit.
+    /// Formats a value in this figure's unit.
     pub fn format_value(&self, value: f64) -> String {
         match self.shown {
             Shown::Rate => format!("{} {}", format_count(value), self.unit),
@@ -108,12 +108,12 @@ impl HeadlineFigure {
         }
     }
 
-    /// Where the next run's figure will lie.
+    /// The interval in which the next run's figure is expected, as text.
     pub fn next_run_interval(&self) -> String {
         format_interval(&self.value, if self.is_rate() { "" } else { &self.unit })
     }
 
-    /// What was expected of the figure.
+    /// The expected value of the figure, in its unit; `None` without a prediction.
     pub fn expected_value(&self, measured: &Measured) -> Option<f64> {
         let predicted = predicted_ns(measured)?;
         let ratio = || ratio_to_prediction(measured);
@@ -124,14 +124,14 @@ impl HeadlineFigure {
         }
     }
 
-    /// What was expected of the whole figure: a prediction of the net cost, and what the control costs.
+    /// The expected value of the whole figure: the prediction, plus the control's cost (figure minus net) if it is of the net cost.
     pub fn expected_whole(&self, measured: &Measured) -> Option<f64> {
         let expected = self.expected_value(measured)?;
         let net = figure_for_prediction(measured).filter(|_| self.shown == Shown::Cost);
         Some(expected + net.map_or(0.0, |net| (self.value.estimate - net.estimate).max(0.0)))
     }
 
-    /// The ratio of the figure to its prediction. `net` marks a prediction of the cost less the control.
+    /// The ratio of the figure to its prediction, as text. `net` marks a prediction of the cost minus the control.
     pub fn ratio_to_expected(&self, measured: &Measured) -> Option<String> {
         let over = ratio_to_prediction(measured)?;
         let is_net = figure_for_prediction(measured) != Some(measured.figure());
@@ -149,7 +149,7 @@ mod tests {
     use crate::record::Interval;
 
     #[test]
-    fn a_sweep_says_how_well_its_law_fits() {
+    fn the_sentence_on_a_sweep_has_the_largest_error_of_the_fit() {
         let slope = Interval { estimate: 2.0, low: 1.5, high: 2.5 };
         let (step, intercept) = ("find: doubling the keys".to_owned(), Interval::default());
         let fit = FitRecord { step, slope, intercept, cases: 5, expected: None, worst: Some(0.031) };
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_has_its_unit() {
+    fn a_derived_figure_is_shown_in_its_unit() {
         let line = |unit: &str, estimate: f64| {
             let value = Interval { estimate, low: 0.5 * estimate, high: 2.0 * estimate };
             super::derived_line(&Derived { name: "it".into(), unit: unit.into(), value })
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shape_shows_the_tail() {
+    fn the_histogram_line_shows_the_tail() {
         let bars = [(100.0, 1000), (126.0, 30), (300.0, 1)].map(|(low, count)| Bar { low, count });
         assert_eq!(histogram_line(&bars), "█▄··▂");
         assert_eq!(histogram_line(&bars[..1]), "");

@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-/// Units that a name may end with.
+/// Units with which the name of a family may end.
 const UNITS: [&str; 3] = ["seconds", "bytes", "events"];
 
 /// The format of a page.
@@ -17,13 +17,13 @@ pub enum MetricFormat {
 }
 
 impl MetricFormat {
-    /// The format for a header `Accept`.
+    /// The format that suits this value of the HTTP header `Accept`.
     pub fn from_accept_header(accept: &str) -> Self {
         // The weight of the entry is ignored: a client that names OpenMetrics can read it.
         if accept.contains("application/openmetrics-text") { Self::OpenMetrics } else { Self::Prometheus }
     }
 
-    /// The header `Content-Type`.
+    /// The value of the HTTP header `Content-Type`.
     pub fn content_type(self) -> &'static str {
         match self {
             Self::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
@@ -61,7 +61,7 @@ impl MetricFamily<'_> {
         }
     }
 
-    /// The unit that its name ends with.
+    /// The unit with which the name ends, if it is a known one.
     fn unit(&self) -> Option<&'static str> {
         UNITS.into_iter().find(|unit| self.name.ends_with(&format!("_{unit}")))
     }
@@ -81,7 +81,7 @@ impl Sample {
     }
 }
 
-/// A page that is being written.
+/// A page under construction.
 #[derive(Debug)]
 pub struct MetricPage {
     format: MetricFormat,
@@ -125,7 +125,7 @@ impl MetricPage {
     }
 }
 
-/// Labels in braces. In a value the backslash, the quotation mark and the end of a line are escaped.
+/// Formats labels in braces. In values, backslashes, quotation marks and line ends are escaped.
 fn format_labels(labels: &[(&str, String)]) -> String {
     if labels.is_empty() {
         return String::new();

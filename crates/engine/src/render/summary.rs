@@ -1,5 +1,5 @@
-//! The first screen of a whole run: whose numbers these are, a row for each headline case, what to look at, and where the
-//! rest is. At most [`LINES`] lines of at most [`COLUMNS`] columns, in a pipe as on a terminal.
+//! The first screen of a whole run: the machine, a row for each headline case, what to look at, and the commands that show the
+//! rest. It has at most [`LINES`] lines of at most [`COLUMNS`] columns, in a pipe and on a terminal.
 
 mod answers;
 mod look;
@@ -19,25 +19,25 @@ use Column::{Expected, Id, Interval as Ends, Last, Operation, Quiet, Ratio, Shar
 pub const LINES: usize = 50;
 /// The most columns of a screen, unless a terminal has room for the ids as well.
 pub const COLUMNS: usize = 100;
-/// Columns from which on the ids stand beside the words.
+/// The fewest columns of a terminal with which the rows also show the ids.
 const ROOMY: usize = 140;
 
-/// What a screen is made of.
+/// The data of a screen.
 #[derive(Clone, Copy)]
 pub struct Summary<'a> {
     /// The run.
     pub record: &'a Record,
-    /// Id and headline of the cases that have a row.
+    /// Ids and headlines of the cases that may have a row.
     pub headlines: &'a [(String, Headline)],
     /// Comparable runs of the same machine, the newest first.
     pub earlier: &'a [Record],
-    /// What the doctor found, a few words each; `None` if it was not asked.
+    /// The doctor's findings, a few words each; `None` if the machine was not examined.
     pub doctor: Option<&'a [String]>,
-    /// How the program is called here: a name or a path.
+    /// The command that starts the program here: a name or a path.
     pub program: &'a str,
 }
 
-/// The screen, its lines ended.
+/// The text of the screen; each line ends in a newline.
 pub fn summary_screen(summary: &Summary<'_>, layout: Layout) -> String {
     let width = match layout.width.map_or(COLUMNS, usize::from) {
         narrow if narrow < ROOMY => narrow.min(COLUMNS),
@@ -47,23 +47,23 @@ pub fn summary_screen(summary: &Summary<'_>, layout: Layout) -> String {
     let above = look::machine_lines(summary, prose);
     let look = look::look_lines(summary, prose);
     let whole = case_count_lines(summary, prose);
-    // The head of the table takes a line.
+    // The heading of the table takes one line.
     let room = LINES.saturating_sub(above.len() + look.len() + whole.len() + 1);
     let rows = headline_rows(summary);
     let shown = if rows.len() > room { room.saturating_sub(1) } else { rows.len() };
     let mut table = table_lines(&rows[..shown], &summary.record.unit, width);
     if shown < rows.len() {
-        let said = format!("and {} rows more: `{} report --all`", rows.len() - shown, summary.program);
-        table.push(Line::new(Tone::Plain, cell::cut_to_width(&said, prose)));
+        let hidden = format!("and {} rows more: `{} report --all`", rows.len() - shown, summary.program);
+        table.push(Line::new(Tone::Plain, cell::cut_to_width(&hidden, prose)));
     }
-    // Empty lines are what goes first where there is no room.
+    // If there is no room, the empty lines are left out first.
     let empty =
         |spare: usize| if rows.len() + spare <= room { vec![Line::new(Tone::Plain, "")] } else { Vec::new() };
     let lines = [above, empty(2), table, empty(1), look, whole].concat();
     lines.into_iter().map(|line| line.tone.paint(line.text.trim_end(), layout.color) + "\n").collect()
 }
 
-/// How many cases there are, and how to see them.
+/// Lines with the number of cases by outcome, and with the commands that show more.
 fn case_count_lines(summary: &Summary<'_>, width: usize) -> Vec<Line> {
     let program = summary.program;
     let more = [
@@ -79,20 +79,20 @@ fn case_count_lines(summary: &Summary<'_>, width: usize) -> Vec<Line> {
     ]
 }
 
-/// How many cases ended how, and why some were skipped, the longest text first.
+/// Texts on the number of cases by outcome and on why some were skipped, the longest first.
 fn case_count_texts(record: &Record) -> [String; 4] {
     let tally = record.tally();
-    // The sentence of every case that only a larger scale measures names the variable that chooses it.
+    // If only a larger scale measures a case, its sentence names the variable that sets the scale.
     let of_scale =
         |case: &CaseRecord| matches!(&case.outcome, Outcome::Skipped(why) if why.contains("SYSCOST_SCALE"));
     let larger = record.cases().filter(|(_, case)| of_scale(case)).count();
-    let told =
+    let explained =
         format!("{tally} (skipped: {larger} of full scale, {} not possible here", tally.skipped - larger);
     let brief = tally.to_string().replace(" of them", "");
-    [told.clone() + ": `syscost list --all`)", told + ")", tally.to_string(), brief]
+    [explained.clone() + ": `syscost list --all`)", explained + ")", tally.to_string(), brief]
 }
 
-/// The first text that has room, or the last one cut.
+/// The first text that fits into the width; if none does, the last one, cut to the width.
 fn fit_text(texts: &[String], width: usize) -> String {
     let text = texts.iter().find(|text| cell::display_width(text) <= width).or(texts.last());
     text.map_or_else(String::new, |text| cell::cut_to_width(text, width))
@@ -114,7 +114,7 @@ impl Line {
 #[cfg(test)]
 mod tests;
 
-// The rows: an operation in words, what it costs, what was expected, and how that compares with the last run.
+// The rows: an operation in words, its cost, the expected cost, and the change since the last run.
 
 /// A column, in the order from left to right.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -130,11 +130,11 @@ enum Column {
     Id,
 }
 
-/// By column.
+/// The headings, by column.
 const HEADINGS: [&str; 9] =
     ["operation", "quiet", "next run", "next", "typical", "expected", "ratio", "to last", "case"];
 const ALL: [Column; 8] = [Operation, Quiet, Ends, Typical, Expected, Ratio, Last, Id];
-/// The columns of a narrower screen, the widest first.
+/// The columns of narrower screens, the widest first.
 const NARROWER: [&[Column]; 7] = [
     &[Operation, Quiet, Ends, Typical, Expected, Ratio, Last],
     &[Operation, Quiet, Share, Typical, Expected, Ratio, Last],
@@ -152,7 +152,7 @@ struct Row<'a> {
     last: Option<f64>,
 }
 
-/// The lines of the table: headings and these rows, in this unit. Columns are left out until it fits `width`.
+/// The lines of the table: headings and these rows, in this unit. Columns are left out until the table fits `width`.
 fn table_lines(rows: &[Row<'_>], unit: &str, width: usize) -> Vec<Line> {
     let compared = rows.iter().any(|row| row.last.is_some());
     let sheets = std::iter::once(&ALL[..]).chain(NARROWER);
@@ -168,8 +168,8 @@ fn table_lines(rows: &[Row<'_>], unit: &str, width: usize) -> Vec<Line> {
     lines.into_iter().map(|line| Line { text: cell::cut_to_width(&line.text, width), ..line }).collect()
 }
 
-/// A row for each headline of this run, in the order of their places. A skipped case has no row, nor has one without
-/// the derived figure that its headline shows.
+/// A row for each headline of this run, ordered by place. A case has no row if it was skipped, or if it lacks the derived
+/// figure that its headline shows.
 fn headline_rows<'a>(summary: &Summary<'a>) -> Vec<Row<'a>> {
     let row = |(id, headline): &'a (String, Headline)| {
         let (_, case) = summary.record.cases().find(|(_, case)| case.id == *id)?;
@@ -199,7 +199,7 @@ fn format_columns(columns: &[Column], rows: &[Row<'_>], unit: &str) -> Vec<Line>
 }
 
 impl Column {
-    /// Numbers end at the right; an interval belongs to the number before it.
+    /// Whether the column is text (aligned left), and the blanks after it. An interval follows its number after one blank.
     fn alignment(self) -> (bool, usize) {
         let is_text = matches!(self, Operation | Ends | Share | Ratio | Id);
         (is_text, if self == Quiet { 1 } else { 2 })
@@ -219,14 +219,14 @@ impl Row<'_> {
     }
 
     fn figure_text(&self, column: Column, measured: &Measured, unit: &str) -> Option<String> {
-        let told = HeadlineFigure::new(self.headline, measured, unit)?;
+        let figure = HeadlineFigure::new(self.headline, measured, unit)?;
         Some(match column {
-            Quiet => told.format_value(told.value.estimate),
-            Ends => told.next_run_interval(),
-            Share => format_half_width(&told.value),
-            Typical => told.format_value(told.typical?),
-            Expected => told.format_value(told.expected_value(measured)?),
-            Ratio => told.ratio_to_expected(measured)?,
+            Quiet => figure.format_value(figure.value.estimate),
+            Ends => figure.next_run_interval(),
+            Share => format_half_width(&figure.value),
+            Typical => figure.format_value(figure.typical?),
+            Expected => figure.format_value(figure.expected_value(measured)?),
+            Ratio => figure.ratio_to_expected(measured)?,
             Last => format_change(self.last?),
             Operation | Id => return None,
         })

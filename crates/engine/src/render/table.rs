@@ -1,6 +1,6 @@
-//! The observation table: prediction, measurement, interval and evidence of each case on one line, and sentences below.
+//! The observation table: each case has a line with its prediction, measurement, interval and evidence; sentences follow below.
 //!
-//! It fits the terminal by leaving out whole columns, which it names, never by breaking a row.
+//! To fit the terminal, whole columns are left out and named below; rows are never broken.
 
 mod below;
 mod column;
@@ -12,10 +12,10 @@ use crate::render::cell::{Tone, align_columns, display_width, rule_with_name, wr
 use column::Column;
 use std::collections::BTreeMap;
 
-/// Where the table is shown.
+/// The properties of the output on which the table is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
-    /// Columns of the terminal; `None` for a pipe or a file, which gets as many as are needed.
+    /// Columns of the terminal; `None` for a pipe or a file, where the table is as wide as needed.
     pub width: Option<u16>,
     /// Whether headings, skips and failures are coloured.
     pub color: bool,
@@ -23,16 +23,16 @@ pub struct Layout {
     pub ascii: bool,
 }
 
-/// Values from elsewhere in a column of their own: published ones, or another record's.
+/// Values for an additional column: published values, or those of another record.
 #[derive(Clone, Copy, Debug)]
 pub struct Against<'a> {
-    /// Head of the column.
+    /// Heading of the column.
     pub name: &'a str,
-    /// By case id, ns. Left out where the record counts something else.
+    /// The values by case id, ns. The column is left out if the record's unit is not nanoseconds.
     pub values: &'a BTreeMap<String, f64>,
 }
 
-/// The table of a record, or of only one of its groups, with what stands below it.
+/// The table of a record, or of only one of its groups, with the text below it.
 pub fn record_table(record: &Record, group: Option<&str>, against: &[Against<'_>], layout: Layout) -> String {
     let rows = table_rows(record, group);
     let sheet = Sheet { rows: &rows, unit: &record.unit, against };
@@ -42,7 +42,7 @@ pub fn record_table(record: &Record, group: Option<&str>, against: &[Against<'_>
     text
 }
 
-/// Sentences to stand below a table, each on lines of its own, after an empty one.
+/// Formats sentences for the text below a table: an empty line first, then each sentence on lines of its own.
 pub fn format_sentences(sentences: &[String], layout: Layout) -> String {
     let width = layout.width.map_or(usize::MAX, usize::from);
     let text: String = sentences.iter().map(|sentence| wrap_sentence(sentence, width) + "\n").collect();
@@ -85,13 +85,13 @@ fn table_rows<'a>(record: &'a Record, group: Option<&str>) -> Vec<Row<'a>> {
 }
 
 impl Sheet<'_> {
-    /// Whether some case has several executions, and with them an interval for the next run.
+    /// Whether some case has several executions, and therefore an interval for the next run.
     fn has_next_run_interval(&self) -> bool {
         self.rows.iter().any(|row| row.measured().is_some_and(|measured| measured.quiet.is_some()))
     }
 
-    /// The rows that have a line. Cases that were skipped for one reason have none, unless a column from elsewhere has
-    /// a value for them.
+    /// The rows that are shown. Several cases of a group that were skipped for the same reason have no row, unless an
+    /// additional column has a value for them.
     fn visible_rows(&self) -> impl Iterator<Item = &Row<'_>> {
         self.rows.iter().filter(|row| {
             let Outcome::Skipped(sentence) = &row.case.outcome else { return true };
@@ -108,12 +108,12 @@ impl Row<'_> {
         self.case.measured()
     }
 
-    /// Whether it is a time, and the clocks contradict each other.
+    /// Whether the row shows a time although the clocks contradict each other.
     fn is_time_in_doubt(&self, unit: &str) -> bool {
         self.group.clock.disputed.is_some() && self.measured().is_some() && unit == NANOSECONDS
     }
 
-    /// The colour of its whole line: codes within a line would shift columns.
+    /// The tone of the whole line. It is not set per cell, because escape codes within a line would shift columns.
     fn tone(&self) -> Tone {
         match &self.case.outcome {
             Outcome::Measured(measured) if measured.is_unwitnessed() => Tone::Yellow,
@@ -123,15 +123,15 @@ impl Row<'_> {
         }
     }
 
-    /// The id below its group's heading, where the group goes without saying.
+    /// The id without its group, for the rows below the group's heading.
     fn operation_name(&self) -> &str {
         let id = &self.case.id;
         id.strip_prefix(&self.group.name).and_then(|rest| rest.strip_prefix('/')).unwrap_or(id)
     }
 }
 
-/// The lines of the table proper: a head, and a line a case. One table for all groups, so that their
-/// columns stand under each other.
+/// The lines of the table itself: a heading, and one line per case. All groups share one table, so that their
+/// columns are aligned.
 fn table_lines(sheet: &Sheet<'_>, columns: &[Column], longest: usize) -> Vec<String> {
     let head = columns.iter().map(|column| column.heading(sheet)).collect();
     let cells = |row| columns.iter().map(|column| column.cell_text(sheet, row, longest)).collect();
@@ -167,14 +167,14 @@ mod tests;
 /// because a crowded line is hard to read.
 const ROOMY: usize = 120;
 
-/// A way to make the table narrower: a column goes, or a shorter form takes its place.
+/// A step that makes the table narrower: a column is removed, or replaced by a shorter form.
 type Step = (Column, Option<Column>);
 
-/// The columns that a narrow terminal does not show.
+/// The columns that a terminal with fewer than [`ROOMY`] columns does not show.
 const NARROW: [Column; 4] = [Column::Evidence, Column::Hardware, Column::Software, Column::Typical];
 
-/// The columns that are dropped next, in this order, until the table fits. The prediction goes before its parts, whose
-/// sum it is; the operation and its median stay.
+/// The steps that are taken in this order until the table fits. The prediction is dropped before its parts, whose sum
+/// it is. The operation and its figure always stay.
 const STEPS: [Step; 12] = [
     (Column::Evidence, Some(Column::Claims)),
     (Column::Interval, Some(Column::Share)),
@@ -190,7 +190,7 @@ const STEPS: [Step; 12] = [
     (Column::Rate, None),
 ];
 
-/// The columns for this width, and the longest name of an operation that fits.
+/// The columns for this width, and the longest operation name that fits.
 fn fit_to_width(sheet: &Sheet<'_>, limit: Option<u16>) -> Shape {
     let limit = limit.map_or(usize::MAX, usize::from);
     let mut shape =
@@ -230,7 +230,7 @@ fn table_width(sheet: &Sheet<'_>, shape: &Shape) -> usize {
         .unwrap_or(0)
 }
 
-/// The last resort on a very narrow terminal.
+/// Shortens the names of operations: the last resort on a very narrow terminal.
 fn shorten_operations(sheet: &Sheet<'_>, shape: &mut Shape, limit: usize) {
     let excess = table_width(sheet, shape).saturating_sub(limit);
     if excess > 0 {

@@ -1,4 +1,4 @@
-//! A curve in a terminal: eight lines of dots with its levels marked, or one line of blocks.
+//! Draws a curve in a terminal: as eight lines of dots with its levels marked, or as one line of blocks.
 
 use crate::record::quantity::{format_amount, format_size};
 use crate::record::{CurveRecord, Matrix, Point};
@@ -7,12 +7,12 @@ use crate::record::{CurveRecord, Matrix, Point};
 pub const ROWS: usize = 8;
 /// The most columns of a plot.
 pub const WIDEST: usize = 100;
-/// From the foot to the head of a line.
+/// Characters for a value on one line, from the lowest to the highest.
 const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// [`BLOCKS`] for a terminal with ASCII only.
 const PLAIN: [char; 8] = ['_', '.', '-', '=', '+', '*', '#', '@'];
 
-/// Dots in a character: the number of columns and rows of a cell.
+/// The dots in one character of a plot: the number of their columns and rows.
 pub struct Ink {
     pub across: usize,
     pub down: usize,
@@ -22,18 +22,18 @@ pub struct Ink {
 pub const BRAILLE: Ink = Ink { across: 2, down: 4, is_ascii: false };
 pub const STARS: Ink = Ink { across: 1, down: 1, is_ascii: true };
 
-/// A text for a value, in the unit of the curve.
+/// Formats a value in the unit of the curve.
 fn format_value(curve: &CurveRecord, value: f64) -> String {
     let unit = if curve.unit == "ns" { "" } else { &curve.unit };
     format!("{} {unit}", format_amount(value, &curve.unit)).trim_end().to_owned()
 }
 
-/// A text for a parameter.
+/// Formats a parameter of the curve: a size or a number.
 pub fn format_parameter(curve: &CurveRecord, at: u64) -> String {
     if curve.bytes { format_size(at) } else { at.to_string() }
 }
 
-/// Both axes are logarithmic; zero is drawn a step left of the smallest size, for it has no logarithm.
+/// The base-2 logarithms of parameters and values. Zero has no logarithm and is placed one step left of the smallest size.
 pub fn logarithmic_points(points: &[Point]) -> Vec<(f64, f64)> {
     let least = points.iter().map(|p| p.at).filter(|&at| at > 0).min().unwrap_or(1) as f64;
     let x = |at: u64| if at == 0 { least.log2() - 1.0 } else { (at as f64).log2() };
@@ -47,10 +47,10 @@ pub fn curve_line(curve: &CurveRecord, is_ascii: bool) -> String {
     let (low, high) = value_range(heights.iter().map(|p| p.1));
     let mark = |(_, y): &(f64, f64)| marks[(((y - low) / (high - low)) * 7.0).round() as usize];
     let shape: String = heights.iter().map(mark).collect();
-    let told =
+    let point_text =
         |p: &Point| format!("{} at {}", format_value(curve, p.value.estimate), format_parameter(curve, p.at));
     let ends: Vec<String> =
-        [curve.points.first(), curve.points.last()].into_iter().flatten().map(told).collect();
+        [curve.points.first(), curve.points.last()].into_iter().flatten().map(point_text).collect();
     format!("{} {shape} {}", curve.title, ends.join(", "))
 }
 
@@ -76,13 +76,13 @@ pub fn plot_lines(curve: &CurveRecord, width: Option<u16>, is_ascii: bool) -> Ve
     lines.iter().map(|line| line.trim_end().to_owned()).collect()
 }
 
-/// The least and the greatest value; equal ones are moved half a unit apart on each side.
+/// The least and the greatest value. If they are equal, the range is widened by 0.5 on each side.
 pub fn value_range(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let (low, high) = values.fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
     if high - low > 1e-9 { (low, high) } else { (low - 0.5, low + 0.5) }
 }
 
-/// Rows of characters, from the top.
+/// The rows of the plot as characters, from the top.
 fn dot_rows(points: &[(f64, f64)], columns: usize, ink: &Ink) -> Vec<String> {
     let (wide, tall) = (columns * ink.across, ROWS * ink.down);
     let (left, right) = value_range(points.iter().map(|p| p.0));
@@ -96,7 +96,7 @@ fn dot_rows(points: &[(f64, f64)], columns: usize, ink: &Ink) -> Vec<String> {
     let mut before = height(0);
     for x in 0..wide {
         let y = height(x);
-        // A steep part is a line and no row of dots.
+        // In a steep part the dots between two heights are set, too, so that the line has no gaps.
         let reach = if before < y { before + 1..=y } else { y..=before.max(y + 1) - 1 };
         for y in reach.chain([y]) {
             cells[y / ink.down][x / ink.across] |= braille_bit(x % ink.across, y % ink.down);
@@ -107,7 +107,7 @@ fn dot_rows(points: &[(f64, f64)], columns: usize, ink: &Ink) -> Vec<String> {
     cells.iter().map(text).collect()
 }
 
-/// The line through the points, at `x`.
+/// The value at `x` of the line through the points.
 fn interpolate_at(points: &[(f64, f64)], x: f64) -> f64 {
     let at = points.partition_point(|p| p.0 < x).clamp(1, points.len() - 1);
     let (a, b) = (points[at - 1], points[at]);
@@ -127,7 +127,7 @@ pub fn cell_character(cell: u8, ink: &Ink) -> char {
     }
 }
 
-/// The axis with a mark where a level ends, and below it the names that have room.
+/// The axis with a mark where a level ends, and a line with the names below it that have room.
 fn axis_lines(curve: &CurveRecord, points: &[(f64, f64)], columns: usize, is_ascii: bool) -> [String; 2] {
     let (corner, rule, mark) = if is_ascii { ('+', '-', '+') } else { ('└', '─', '┴') };
     let (left, right) = value_range(points.iter().map(|p| p.0));
@@ -152,7 +152,7 @@ fn axis_lines(curve: &CurveRecord, points: &[(f64, f64)], columns: usize, is_asc
     [std::iter::once(corner).chain(line).collect(), format!(" {}", names.into_iter().collect::<String>())]
 }
 
-/// Writes a name around its place, unless another one is there.
+/// Writes a name centred at `at`, unless it would touch another name.
 fn write(names: &mut [char], at: usize, name: &str) {
     let length = super::cell::display_width(name);
     let first = at.saturating_sub(length / 2).min(names.len().saturating_sub(length));
@@ -162,14 +162,14 @@ fn write(names: &mut [char], at: usize, name: &str) {
     }
 }
 
-// A matrix of CPUs in a terminal: a row and a column for each CPU, darker for a larger value.
+// A matrix of CPUs in a terminal: a row and a column for each CPU. Larger values are darker.
 
-/// From near to far.
+/// Characters from the smallest to the largest value.
 const SHADES: [char; 5] = [' ', '░', '▒', '▓', '█'];
-/// Up to this number of CPUs the map shows figures; beyond it only shades.
+/// The most CPUs for which the map shows figures; with more, it shows only shades.
 const WITH_FIGURES: usize = 16;
 
-/// The lines of the map.
+/// The lines of the map, with a legend of the shades.
 pub fn heat_map(matrix: &Matrix) -> Vec<String> {
     let all: Vec<f64> = matrix.rows.iter().flatten().copied().collect();
     let low = all.iter().copied().fold(f64::INFINITY, f64::min);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_is_wider_than_the_terminal_and_none_is_lost() {
+    fn plots_keep_the_width_of_the_terminal_and_have_all_lines() {
         for width in [20, 40, 80, 200] {
             for is_ascii in [false, true] {
                 let lines = plot_lines(&steps(), Some(width), is_ascii);
@@ -255,13 +255,13 @@ mod tests {
     }
 
     #[test]
-    fn a_curve_on_one_line_has_a_mark_a_point() {
+    fn a_curve_on_one_line_has_one_mark_per_point() {
         let line = curve_line(&curve(&[(0, 1.0), (1 << 10, 1.0), (2 << 10, 64.0)]), false);
         assert_eq!(line, "random ▁▁█ 1.000 ns at 0 B, 64.00 ns at 2 KiB");
     }
 
     #[test]
-    fn two_points_and_a_curve_that_stays_are_drawn_too() {
+    fn two_points_and_a_constant_curve_can_be_drawn() {
         for values in [&[(0, 1.0), (1 << 20, 1.0)][..], &[(1, 5.0), (2, 1.0)]] {
             assert_eq!(plot_lines(&curve(values), Some(80), false).len(), 1 + ROWS + 2);
             assert!(!curve_line(&curve(values), true).is_empty());
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn the_far_is_darker_than_the_near() {
+    fn larger_values_of_the_map_are_darker() {
         let matrix = Matrix { cpus: vec![0, 1, 4], rows: vec![vec![], vec![20.0], vec![100.0, 60.0]] };
         let lines = heat_map(&matrix);
         assert_eq!(lines[0], "             0      1");
@@ -279,14 +279,14 @@ mod tests {
     }
 
     #[test]
-    fn many_cpus_have_a_character_each() {
+    fn the_map_of_many_cpus_has_one_character_per_value() {
         let rows = (0..40).map(|i| (0..i).map(|j| f64::from(i + j)).collect()).collect();
         let lines = heat_map(&Matrix { cpus: (0..40).collect(), rows });
         assert!(lines.iter().all(|line| line.chars().count() <= 8 + 40), "{lines:?}");
     }
 
     #[test]
-    fn one_pair_is_a_map_too() {
+    fn two_cpus_make_a_map() {
         assert_eq!(heat_map(&Matrix { cpus: vec![0, 1], rows: vec![vec![], vec![50.0]] }).len(), 3);
     }
 }

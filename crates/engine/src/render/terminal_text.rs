@@ -1,4 +1,4 @@
-//! Text for a person and rows for a program: wrapped sentences, headings, columns, and cells between tabs.
+//! Formats text for people (wrapped sentences, headings, columns) and rows for programs (cells between tabs).
 
 use super::cell::Tone;
 use super::table::Layout;
@@ -6,26 +6,26 @@ use super::{display_width, pad_right, rule_with_name, wrap_words};
 use crate::platform::inert::neutralize_text;
 use crate::record::quantity;
 
-/// Prose in lines longer than this is hard to read, however wide the terminal.
+/// The longest line of prose, in columns: longer ones are hard to read, however wide the terminal is.
 const WIDEST_PROSE: usize = 100;
-/// Columns in a pipe, and on a terminal that does not report its width.
+/// The width in columns for a pipe, and for a terminal that does not report its width.
 const USUAL: usize = 80;
-/// Columns below which the last column of a table is moved below its row.
+/// The fewest columns for the last column of a table; with less room it is moved below its row.
 const NARROWEST: usize = 24;
 /// Spaces between two columns.
 const GAP: usize = 2;
 
-/// Columns for tables.
+/// The width for tables, in columns.
 pub fn table_width(layout: Layout) -> usize {
     layout.width.map_or(USUAL, usize::from)
 }
 
-/// Columns for prose.
+/// The width for prose, in columns.
 pub fn prose_width(layout: Layout) -> usize {
     table_width(layout).min(WIDEST_PROSE)
 }
 
-/// The text in this tone, if the terminal takes colours.
+/// The text in this tone, if the layout has colours.
 pub fn paint(tone: Tone, text: &str, layout: Layout) -> String {
     tone.paint(text, layout.color)
 }
@@ -35,18 +35,18 @@ pub fn heading(name: &str, width: usize, layout: Layout) -> String {
     paint(Tone::Bold, &rule_with_name(name, width), layout)
 }
 
-/// Breaks text between words. The first line begins with `first`, the others as far to the right.
+/// Breaks text between words. The first line begins with `first`; the others are indented to its width.
 pub fn wrap(first: &str, text: &str, width: usize) -> String {
     wrap_words(first, display_width(first), &neutralize_text(text), width)
 }
 
-/// Sentences for a person, each on lines of its own.
-pub fn wrap_sentences(said: impl IntoIterator<Item = impl AsRef<str>>, layout: Layout) -> String {
-    said.into_iter().map(|sentence| wrap("", sentence.as_ref(), prose_width(layout)) + "\n").collect()
+/// Formats sentences for people, each on lines of its own.
+pub fn wrap_sentences(sentences: impl IntoIterator<Item = impl AsRef<str>>, layout: Layout) -> String {
+    sentences.into_iter().map(|sentence| wrap("", sentence.as_ref(), prose_width(layout)) + "\n").collect()
 }
 
-/// Rows in columns, each as wide as its widest cell; only the last one is wrapped. Where there is no room
-/// for it, it stands below its row.
+/// Formats rows in columns that are as wide as their widest cells. Only the last column is wrapped; if there is
+/// no room for it, its text is placed below the row.
 pub fn align_columns<const N: usize>(rows: &[[String; N]], width: usize) -> Vec<String> {
     let widest = |column: usize| rows.iter().map(|row| display_width(&row[column])).max().unwrap_or(0);
     let widths: [usize; N] = std::array::from_fn(widest);
@@ -81,10 +81,10 @@ pub fn table<const N: usize>(
     lines.map(|(tone, line)| paint(tone, &line, layout) + "\n").collect()
 }
 
-/// A row of what a file holds, or why the file cannot be read.
+/// The row for a file, or a sentence on why the file cannot be read.
 pub type Row<const N: usize> = std::result::Result<[String; N], String>;
 
-/// The rows of the files that can be read, and below them in red the sentences on the others.
+/// The rows of the files that can be read, followed by the sentences on the others in red.
 pub fn columns_and_damaged<const N: usize>(rows: &[Row<N>], layout: Layout) -> String {
     let sound: Vec<_> = rows.iter().filter_map(|row| row.clone().ok()).collect();
     let damaged = rows.iter().filter_map(|row| row.as_ref().err());
@@ -93,7 +93,7 @@ pub fn columns_and_damaged<const N: usize>(rows: &[Row<N>], layout: Layout) -> S
         + &damaged.map(|text| paint(Tone::Red, &text, layout) + "\n").collect::<String>()
 }
 
-/// One row for a program, cells between tabs. For a file that cannot be read the cells are its name, `damaged` and
+/// One row for a program, with tabs between cells. For a file that cannot be read, the cells are its name, `damaged` and
 /// the reason.
 pub fn tabbed_or_damaged<const N: usize>(name: String, row: Row<N>) -> String {
     match row {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_without_room_stands_below() {
+    fn a_last_column_without_room_is_placed_below_its_row() {
         let rows = [row(["a/long/id/of/a/case", "a title of several words"])];
         assert_eq!(align_columns(&rows, 30), ["a/long/id/of/a/case\n    a title of several words"]);
     }
@@ -148,14 +148,14 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_is_not_commanded_by_a_text() {
+    fn control_characters_in_a_text_are_replaced() {
         let row = row(["a\u{1b}[2J", "b\u{7}"]);
         assert_eq!(tabbed_rows(std::slice::from_ref(&row)), "a\u{fffd}[2J\tb\u{fffd}\n");
         assert_eq!(align_columns(&[row], 80), ["a\u{fffd}[2J  b\u{fffd}"]);
     }
 
     #[test]
-    fn a_moment_is_readable() {
+    fn a_moment_is_formatted_as_date_and_time() {
         assert_eq!(utc_moment(1_795_182_245), "2026-11-20 13:44");
     }
 }

@@ -2,14 +2,14 @@
 
 use crate::record::{Interval, Measured};
 
-/// The figure that a cost is taken from, the best first.
+/// The figure that is taken as the cost of one operation, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
-    /// Slope less the same loop without the operation.
+    /// Slope minus the cost of the same loop without the operation.
     Net,
-    /// Slope of time against iterations: free of any constant overhead, but with the loop in it.
+    /// Slope of time against iterations: without constant overhead, but with the cost of the loop.
     Slope,
-    /// Median of the samples: with the clock's own cost in it.
+    /// The quiet figure or the median of the samples: with the cost of reading the clock.
     Median,
 }
 
@@ -17,7 +17,7 @@ impl Basis {
     /// The bases in the order in which they are preferred.
     pub const ALL: [Self; 3] = [Self::Net, Self::Slope, Self::Median];
 
-    /// What the title of a curve on this basis adds, so that its figures are not taken for the column `quiet`.
+    /// The end of the title of a curve on this basis, so that its figures are not confused with the column `quiet`.
     pub fn title_part(self) -> &'static str {
         match self {
             Self::Net => ", net",
@@ -26,8 +26,8 @@ impl Basis {
         }
     }
 
-    /// The figure on this basis, if the case has one. A case timed one operation at a time has no slope,
-    /// and its record says 0.
+    /// The figure on this basis; `None` if the case has none. A case that times one operation at a time has no slope:
+    /// its record holds 0.
     pub fn figure(self, measured: &Measured) -> Option<Interval> {
         let figure = match self {
             Self::Net => measured.net,
@@ -43,7 +43,7 @@ pub fn best_cost(measured: &Measured) -> Option<(Basis, Interval)> {
     Basis::ALL.into_iter().find_map(|basis| basis.figure(measured).map(|figure| (basis, figure)))
 }
 
-/// The measured figure to compare with the prediction: net if known, unless the prediction is of the whole.
+/// The measured figure to compare with the prediction: the net cost if known, unless the prediction covers everything timed.
 pub fn figure_for_prediction(measured: &Measured) -> Option<Interval> {
     let whole = || Basis::Median.figure(measured);
     let net = Basis::Net.figure(measured).filter(|_| measured.predicted.as_ref().is_some_and(|p| !p.whole));
@@ -76,14 +76,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_predicted_gives_no_ratio() {
+    fn without_a_prediction_above_zero_there_is_no_ratio() {
         let mut measured = Measured { median: Interval::exactly(3.0), ..Measured::default() };
         assert_eq!(ratio_to_prediction(&measured), None);
         measured.predicted = Some(Predicted::default());
         assert_eq!(ratio_to_prediction(&measured), None);
         measured.predicted = Some(Predicted { hardware: 1.0, software: 0.5, ..Predicted::default() });
         assert_eq!(ratio_to_prediction(&measured), Some(2.0));
-        // The ratio is of the net figure, unless the prediction is of the whole.
+        // The ratio uses the net figure, unless the prediction covers everything timed.
         (measured.median, measured.net) = (Interval::exactly(6.0), Some(Interval::exactly(-1.5)));
         assert_eq!(ratio_to_prediction(&measured), Some(-1.0));
         measured.predicted.as_mut().unwrap().whole = true;

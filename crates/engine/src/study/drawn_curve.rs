@@ -14,7 +14,7 @@ use crate::record::{
 use crate::statistic::level::WIDEST;
 use crate::statistic::{Law, find_levels, fit_growth, fit_line, locate_fall, median, median_spacing};
 
-/// The curve through the measured cases of a group, if there are two at least.
+/// The curve through the measured cases of a group; `None` if there are fewer than two points.
 pub fn draw_curve(curve: &Curve, run: &GroupRun, fingerprint: &Fingerprint) -> Option<CurveRecord> {
     let cpus = fingerprint.cpus_allowed.as_deref().map_or(0, |list| cpu_list::parse(list).len() as u64);
     let members: Vec<_> =
@@ -54,7 +54,7 @@ fn member_with_parameter<'a>(curve: &Curve, case: &'a CaseRecord, cpus: u64) -> 
     Some((parse_parameter(end, curve.axis, cpus)?, case.measured()?))
 }
 
-/// The basis as the title names it, the unit, and the points. Costs stand all on the same basis, the best that every one of them
+/// The end of the title for the basis, the unit, and the points. All costs have the same basis: the best one that every case
 /// has.
 fn points_and_unit(
     figure: Option<&str>,
@@ -109,7 +109,7 @@ fn add_levels(
     drawn.remarks = cache_level::level_remarks(&drawn.levels, &caches, fingerprint.hypervisor.is_some());
 }
 
-/// Where a cost that grows passes this bound.
+/// A sentence that says between which points a growing cost passes this bound.
 fn describe_bound(drawn: &CurveRecord, bound_ns: f64) -> String {
     let (ms, parameter) = (bound_ns / 1e6, &drawn.parameter);
     let passes = |point: &Point| point.value.estimate > bound_ns;
@@ -131,8 +131,8 @@ pub fn find_fall(points: &[Point]) -> Option<FallRecord> {
 
 // The last part of an id as a number.
 
-/// The number in `256KiB`, `1.5MiB`, `64`, or `all`, which stands for `cpus`. `None` for any other text, which is no
-/// point of a curve.
+/// The number in `256KiB`, `1.5MiB`, `64`, or `all`, which stands for `cpus`. `None` for any other text: its case is no
+/// point of the curve.
 fn parse_parameter(text: &str, axis: Axis, cpus: u64) -> Option<u64> {
     match axis {
         Axis::Bytes(_) => bytes_of(text),
@@ -143,7 +143,7 @@ fn parse_parameter(text: &str, axis: Axis, cpus: u64) -> Option<u64> {
     }
 }
 
-/// Digits only: "inf" and "+1" would parse as numbers too.
+/// The number of a text of digits only: "inf" and "+1" would parse as numbers, too.
 fn parse_digits(text: &str) -> Option<u64> {
     text.chars().all(|c| c.is_ascii_digit()).then(|| text.parse().ok())?
 }
@@ -157,12 +157,12 @@ pub fn bytes_of(text: &str) -> Option<u64> {
     Some((number * (1u64 << shift) as f64).round() as u64)
 }
 
-// Lines through the cases of a group: what one argument more costs, what one byte more costs, and the law by which a sweep
-// grows.
+// Lines through the cases of a group: the cost of one more argument or one more byte, and the law by which the cost of a
+// sweep grows.
 
-/// Draws a line through the measured cases whose ids begin with `prefix` and end in a number; `step` says what
-/// one step of that number is. All its points stand on the same basis, the best that every
-/// one of them has: a line through some values with the loop and some without it would be no line.
+/// Fits a line through the measured cases whose ids begin with `prefix` and end in a number; `step` says what one
+/// step of that number is. All points have the same basis, the best one that every case has: values with and
+/// without the cost of the loop do not lie on one line.
 pub fn fit_cases(step: &str, prefix: &str, cases_of_line: &[CaseRecord]) -> Option<FitRecord> {
     let points = points(prefix, cases_of_line)?;
     let line = fit_line(&points)?;
@@ -171,7 +171,7 @@ pub fn fit_cases(step: &str, prefix: &str, cases_of_line: &[CaseRecord]) -> Opti
     Some(FitRecord { step: step.into(), slope, intercept, cases, expected, worst: None })
 }
 
-/// The slopes of the lines through the predictions of these cases: the hardware's part and the software's.
+/// Slopes of the lines through the predictions of these cases, ns per step: of the hardware's part and of the software's.
 fn expected_slopes(prefix: &str, cases: &[CaseRecord]) -> Option<[f64; 2]> {
     let members = || cases.iter().filter_map(|case| member_with_number(prefix, case));
     let slope = |part: fn(&Predicted) -> f64| {
@@ -181,7 +181,7 @@ fn expected_slopes(prefix: &str, cases: &[CaseRecord]) -> Option<[f64; 2]> {
     Some([slope(|p| p.hardware)?, slope(|p| p.software)?])
 }
 
-/// The law by which the cost of the cases of a sweep grows with its parameter, which is named in the plural.
+/// Fits the law by which the cost of a sweep's cases grows with the parameter, whose name is a plural.
 pub fn fit_sweep(parameter: &str, prefix: &str, cases: &[CaseRecord]) -> Option<FitRecord> {
     let points = points(prefix, cases)?;
     let growth = fit_growth(&points)?;
@@ -202,6 +202,7 @@ pub fn fit_sweep(parameter: &str, prefix: &str, cases: &[CaseRecord]) -> Option<
     })
 }
 
+/// Parameter and cost of each measured case with this prefix, all on the best basis that every case has.
 fn points(prefix: &str, cases: &[CaseRecord]) -> Option<Vec<(f64, f64)>> {
     let members: Vec<(f64, &Measured)> =
         cases.iter().filter_map(|case| member_with_number(prefix, case)).collect();
@@ -234,7 +235,7 @@ mod parameter_tests {
     }
 
     #[test]
-    fn numbers_are_read_and_all_is_as_many_as_there_are() {
+    fn numbers_are_parsed_and_all_stands_for_the_number_of_cpus() {
         assert_eq!(parse_parameter("64", Axis::Mebibytes("memory"), 2), Some(64 << 20));
         assert_eq!(parse_parameter("64", Axis::Count("processes"), 2), Some(64));
         assert_eq!(parse_parameter("all", Axis::Count("processes"), 2), Some(2));
@@ -278,7 +279,7 @@ mod fit_tests {
     }
 
     #[test]
-    fn one_case_without_a_control_puts_all_on_the_slope() {
+    fn one_case_without_a_control_makes_the_line_use_slopes() {
         let cases: Vec<_> = (0..4)
             .map(|i| case(&format!("call/u64/{i}"), 2.0 * f64::from(i) + 1.0, (i > 0).then_some(7.0)))
             .collect();
@@ -286,7 +287,7 @@ mod fit_tests {
     }
 
     #[test]
-    fn a_sweep_says_its_law_and_how_well_it_fits() {
+    fn the_fit_of_a_sweep_names_its_law_and_its_largest_error() {
         let fitted = |cost: fn(f64) -> f64| {
             let sizes = [10_u32, 100, 1_000, 10_000];
             let cases = sizes.map(|n| case(&format!("mine/sort/{n}"), cost(f64::from(n)), None));

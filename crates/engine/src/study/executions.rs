@@ -1,4 +1,4 @@
-//! Joins what several executions measured of one case into one outcome.
+//! Joins the results of a case's executions into one outcome.
 
 mod displaced;
 
@@ -12,11 +12,11 @@ use crate::record::{
 use crate::statistic::{mean, median, standard_deviation};
 
 /// The pooled outcome of a case's executions, given in the order in which they ran, or of outcomes that were pooled before;
-/// `None` without any.
+/// `None` if there are none.
 ///
-/// Every sample and every count of a disturbance is kept. The figures that follow from the cost (slope, control, net, derived
-/// ones) are those of the two quietest executions, at a core that runs at `core_hz` if that is known; the evidence is that of
-/// the first, which proved the case.
+/// All samples and disturbance counts are kept. Slope, control, net and derived figures are those of the two executions with
+/// the lowest cost, converted to a core at `core_hz` if this is known. The evidence is that of the first execution, which
+/// proved the case.
 pub fn pool_executions(parts: &[Measured], core_hz: Option<f64>) -> Option<Measured> {
     let (first, several) = (parts.first()?, parts.len() > 1);
     let quiet = quiet_of_executions(parts, core_hz);
@@ -59,13 +59,13 @@ pub fn pool_executions(parts: &[Measured], core_hz: Option<f64>) -> Option<Measu
     })
 }
 
-/// The frequency around each sample, if that of all is known.
+/// The core's frequency around each sample, MHz; empty unless it is known for all samples.
 fn joined_core_mhz(parts: &[Measured]) -> Vec<u32> {
     let is_known = parts.iter().all(|part| part.core_mhz.len() == part.counted.len());
     if is_known { parts.iter().flat_map(|part| part.core_mhz.iter().copied()).collect() } else { Vec::new() }
 }
 
-/// The quiet figure of these executions at this frequency of the core, if that of each is known.
+/// The quiet figure of these executions, converted to a core at `core_hz` if the frequency of each execution is known.
 pub fn quiet_of_executions(parts: &[Measured], core_hz: Option<f64>) -> Option<Quiet> {
     let wanted = core_hz.filter(|_| parts.iter().all(|part| core_frequency(part).is_some()));
     let lows: Vec<f64> =
@@ -74,8 +74,8 @@ pub fn quiet_of_executions(parts: &[Measured], core_hz: Option<f64>) -> Option<Q
     quiet_from_lows(&lows, adds).map(|quiet| Quiet { core_hz: wanted, ..quiet })
 }
 
-/// The two outcomes with the lowest costs, without one that [`quiet_of_executions`] leaves out as a lone faster mode; the lowest
-/// first, and the same twice where there is one.
+/// The two outcomes with the lowest costs, the lowest first; twice the same if there is only one. An outcome that
+/// [`quiet_of_executions`] leaves out as a lone faster mode is left out here, too.
 fn two_quietest(parts: &[Measured]) -> Option<[&Measured; 2]> {
     let mut order: Vec<&Measured> = parts.iter().collect();
     order.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
@@ -85,26 +85,26 @@ fn two_quietest(parts: &[Measured]) -> Option<[&Measured; 2]> {
     Some([lowest, order.get(left_out + 1).copied().unwrap_or(lowest)])
 }
 
-/// The quiet figure of an outcome that was pooled before, and of one execution its lower quartile.
+/// The cost of an outcome: its quiet figure if it was pooled before, or the lower quartile of a single execution.
 fn cost(part: &Measured) -> f64 {
     let only = || part.executions.first().map(|execution| execution.low);
     part.quiet.map(|quiet| quiet.figure.estimate).or_else(only).unwrap_or(part.median.estimate)
 }
 
-/// Nanoseconds, or whatever the record's unit is, of one count of this outcome's clock; 0 where nothing was counted.
+/// The value of one count of this outcome's counter in the record's unit, such as ns per tick; 0 if the ticks are unknown.
 fn unit_per_count(part: &Measured) -> f64 {
     let figure = part.quiet.map_or(part.median, |quiet| quiet.figure);
     if part.ticks > 0.0 { figure.estimate / part.ticks } else { 0.0 }
 }
 
-/// The cost of an iteration by each sample, in the record's unit.
+/// The cost per iteration of each sample, in the record's unit.
 fn sample_costs(part: &Measured) -> Vec<f64> {
     let scale = unit_per_count(part);
     let samples = part.counted.iter().zip(&part.iterations);
     samples.map(|(&counted, &iterations)| scale * counted as f64 / iterations.max(1) as f64).collect()
 }
 
-/// The median of all samples, with the range of the executions' medians.
+/// The median of all samples, with the range of the executions' medians as its interval.
 fn pooled_median(parts: &[Measured], values: &[f64]) -> Interval {
     let (low, high) = range_of(parts.iter().map(|part| part.median.estimate));
     Interval { estimate: median(values).clamp(low, high), low, high }
@@ -129,7 +129,7 @@ fn merge_derived(figure: &Derived, second: &Measured) -> Derived {
     Derived { value, ..figure.clone() }
 }
 
-/// The median of all executions for each event, and their range. Every execution was asked for the same ones.
+/// For each event the median rate over all executions, with their range as its interval. All executions count the same events.
 fn pooled_event_rates(parts: &[Measured]) -> Vec<EventRate> {
     let pooled = |event: &EventRate| {
         let same = parts.iter().flat_map(|part| &part.events).filter(|other| other.name == event.name);
@@ -145,7 +145,7 @@ fn pooled_event_rates(parts: &[Measured]) -> Vec<EventRate> {
     parts.first().map_or_else(Vec::new, |first| first.events.iter().map(pooled).collect())
 }
 
-/// The lower of the two, pair of CPUs by pair of CPUs.
+/// The matrix of the lower value for each pair of CPUs.
 fn cellwise_minimum(mut a: Matrix, b: Matrix) -> Matrix {
     let cells = a.rows.iter_mut().flatten().zip(b.rows.iter().flatten());
     cells.for_each(|(mine, other)| *mine = mine.min(*other));
@@ -161,7 +161,7 @@ fn pooled_distribution(parts: &[Measured]) -> Option<Distribution> {
     }
 }
 
-/// One distribution of all operations. Its percentiles, but for the ends, are read from the bars, to three digits.
+/// One distribution of all operations. Percentiles other than 0 and 100 are read from the bars, to three digits.
 fn join_distributions(parts: &[&Distribution]) -> Distribution {
     let mut histogram: Vec<Bar> = parts.iter().flat_map(|part| part.histogram.iter().copied()).collect();
     histogram.sort_by(|a, b| a.low.total_cmp(&b.low));
@@ -176,14 +176,14 @@ fn join_distributions(parts: &[&Distribution]) -> Distribution {
     let value = |p: f64| match p {
         0.0 => least,
         100.0 => greatest,
-        // A bar begins at a round number, below the least value that is in it.
+        // A bar begins at a round number, which may lie below the least value in it.
         _ => bar_at_percentile(&histogram, p).max(least).min(greatest),
     };
     let percentiles = Distribution::percentiles_of_count(count).map(|p| (p, value(p))).collect();
     Distribution { count, percentiles, histogram }
 }
 
-/// The lower end of the bar in which this percentile lies.
+/// The lower end of the bar in which this percentile lies, ns.
 fn bar_at_percentile(bars: &[Bar], percentile: f64) -> f64 {
     let all: u64 = bars.iter().map(|bar| bar.count).sum();
     let mut left = percentile / 100.0 * all as f64;
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn every_sample_stays_and_figures_are_those_of_the_quietest() {
+    fn all_samples_are_kept_and_figures_are_those_of_the_two_quietest_executions() {
         let all = pool_executions(&[part(130.0), part(100.0), part(102.0)], None).expect("three");
         assert_eq!(all.counted, [2600, 2600, 2000, 2000, 2040, 2040]);
         assert_eq!(all.executions.iter().map(|e| e.samples).sum::<usize>(), all.counted.len());
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn costs_are_those_of_one_frequency() {
+    fn costs_are_converted_to_one_frequency() {
         let at = |ns: f64, ghz: f64| {
             let mut part = part(ns);
             part.executions[0].core_hz = Some(ghz * 1e9);
@@ -298,14 +298,14 @@ mod tests {
     }
 
     #[test]
-    fn a_lone_faster_mode_is_in_no_figure() {
+    fn a_lone_faster_mode_is_left_out_of_all_figures() {
         let all = pool_executions(&[part(339.0), part(250.0), part(340.0), part(339.5)], None).expect("four");
         assert_eq!(all.quiet.map(|quiet| (quiet.figure.estimate, quiet.faster)), Some((339.25, Some(250.0))));
         assert_eq!((all.slope.estimate, all.net.map(|net| net.estimate)), (339.25, Some(338.25)));
     }
 
     #[test]
-    fn one_execution_stays_what_it_is() {
+    fn pooling_one_execution_does_not_change_it() {
         let one = pool_executions(&[part(100.0)], None).expect("one");
         assert_eq!((one.quiet, one.median, one.ticks), (None, Interval::exactly(100.0), 200.0));
         assert!(pool_executions(&[], None).is_none());

@@ -1,31 +1,31 @@
-//! The cost without disturbance, from several executions of a case, and the interval that is printed with it. All that changes
-//! this interval stands here: the spread of the executions, that of the other cases of its kind, and that of earlier runs.
+//! The cost without disturbance, from several executions of a case, and the interval that is printed with it. The interval
+//! depends on the spread of the executions, on that of other cases of the same kind, and on that of earlier runs.
 //!
-//! Noise only adds (Chen and Revels, arXiv 1608.04295): another task, a slow spell of the host, an unlucky draw of pages.
-//! So the figure is taken from the lowest executions, and of each of these from the lower quartile of its samples, which a
-//! few lucky batches cannot move. It is the mean of the two lowest, because the lowest alone may be a rare fast mode.
+//! Noise only adds to a cost (Chen and Revels, arXiv 1608.04295): another task, a slow phase of the host, an unlucky set of
+//! pages. The figure is therefore the mean of the two lowest executions: the lowest alone may be a rare fast mode. Each
+//! execution counts by the lower quartile of its samples, which a few lucky batches cannot change.
 
 use super::reference_frequency::convert_executions;
 use crate::record::{Interval, Measured, Quiet};
 use crate::statistic::{median, standard_deviation};
 
-/// Half of the interval, in standard deviations of the logarithms of the lowest executions.
+/// Half width of the interval, in standard deviations of the logarithms of the lowest executions.
 const DEVIATIONS: f64 = 3.0;
-/// Half of the narrowest interval, logarithmic: successive runs differ by as much in any case.
+/// Half width of the narrowest interval, as a logarithm. Successive runs differ by this much in any case.
 const NARROWEST: f64 = 0.012;
-/// The least standard deviation: few executions agree by chance.
+/// The least standard deviation of logarithms that is assumed, since a few executions may agree by chance.
 const LEAST_DEVIATION: f64 = 0.002;
-/// Noise only adds: the next run's figure is not lower than this share of the figure …
-const LOWEST: f64 = 0.5;
-/// … and not higher than the slowest execution by more than this factor.
-const BEYOND: f64 = 1.5;
-/// The lowest execution has met a rare faster mode if the next is slower by more than this share …
-const ALONE: f64 = 0.03;
-/// … and this gap is at least this many times the span of the next three.
-const TIMES: f64 = 4.0;
+/// The lower end of an interval is at least this share of the figure, because noise only adds.
+const LOWEST_SHARE: f64 = 0.5;
+/// The upper end of an interval is at most the slowest execution times this factor.
+const HIGHEST_FACTOR: f64 = 1.5;
+/// For a rare faster mode, the next execution must be slower than the lowest by more than this share.
+const FASTER_MODE_GAP: f64 = 0.03;
+/// For a faster mode, that gap must also be at least this many times the span of the next three executions.
+const FASTER_MODE_SPANS: f64 = 4.0;
 
-/// The quiet figure from the executions' lower quartiles; `None` for fewer than two. If `adds` is false, because
-/// the figure is a difference and noise may lower it, it is their median.
+/// The quiet figure from the executions' lower quartiles; `None` for fewer than two. `adds` says that noise only adds; it is
+/// false for a figure that is a difference and that noise may lower: its quiet figure is the median.
 pub fn quiet_from_lows(lows: &[f64], adds: bool) -> Option<Quiet> {
     let mut lows = lows.to_vec();
     lows.sort_by(f64::total_cmp);
@@ -35,7 +35,7 @@ pub fn quiet_from_lows(lows: &[f64], adds: bool) -> Option<Quiet> {
     Some(if adds { quiet_from_lowest(&lows) } else { quiet_from_median(&lows) })
 }
 
-/// From ascending lower quartiles.
+/// The quiet figure from ascending lower quartiles to which noise only adds: the mean of the two lowest.
 fn quiet_from_lowest(lows: &[f64]) -> Quiet {
     let faster = lone_faster_mode(lows);
     let lows = if faster.is_some() { &lows[1..] } else { lows };
@@ -49,6 +49,7 @@ fn quiet_from_lowest(lows: &[f64]) -> Quiet {
     Quiet { figure, faster, ..Quiet::default() }
 }
 
+/// The quiet figure from ascending values that noise may raise or lower: the median.
 fn quiet_from_median(ascending: &[f64]) -> Quiet {
     let (first, last) = (ascending[0], ascending[ascending.len() - 1]);
     let estimate = median(ascending);
@@ -60,43 +61,45 @@ fn quiet_from_median(ascending: &[f64]) -> Quiet {
     Quiet { figure, ..Quiet::default() }
 }
 
-/// The standard deviation of the logarithms of the lower half of these ascending values, of three at least. The slower half
-/// shows what disturbed the run.
+/// The standard deviation of the logarithms of the lower half of these ascending values, but of at least three. The slower
+/// half is left out, because it shows disturbances of the run.
 fn deviation_of_lowest(ascending: &[f64]) -> f64 {
     let half = ascending.len().div_ceil(2).max(3).min(ascending.len());
     deviation(&ascending[..half])
 }
 
+/// The standard deviation of the logarithms of these values, at least [`LEAST_DEVIATION`].
 fn deviation(values: &[f64]) -> f64 {
     let logarithms: Vec<f64> = values.iter().map(|value| value.ln()).collect();
     standard_deviation(&logarithms).max(LEAST_DEVIATION)
 }
 
-/// The lowest of these ascending values, if the distance to the next is several times that which the next three span.
+/// The lowest of these ascending values, if it is a lone faster mode: its gap to the next is several times the span of the next three.
 pub(super) fn lone_faster_mode(lows: &[f64]) -> Option<f64> {
     let [first, second, _, fourth, ..] = lows else { return None };
     let gap = second / first - 1.0;
-    (*first > 0.0 && gap > ALONE && is_within_share(*second, *fourth, gap / TIMES)).then_some(*first)
+    (*first > 0.0 && gap > FASTER_MODE_GAP && is_within_share(*second, *fourth, gap / FASTER_MODE_SPANS))
+        .then_some(*first)
 }
 
 fn is_within_share(low: f64, high: f64, share: f64) -> bool {
     high - low <= share * low.abs()
 }
 
-/// The interval of a value that may be zero or negative: `first` to `last`, and their distance beyond both ends.
+/// The interval of a value that may be zero or negative: `first` to `last`, extended by their distance at both ends.
 fn widened_interval(estimate: f64, first: f64, last: f64) -> Interval {
     let span = last - first;
     Interval { estimate, low: first - span, high: last + span }
 }
 
-/// The interval around a positive figure for this standard deviation of logarithms, where the slowest execution was this one.
+/// The interval around a positive figure for this standard deviation of logarithms; `slowest` is the slowest execution.
 fn interval_by_deviation(estimate: f64, deviation: f64, slowest: f64) -> Interval {
     let factor = (DEVIATIONS * deviation).max(NARROWEST).exp();
-    let low = (estimate / factor).max(LOWEST * estimate);
-    Interval { estimate, low, high: (estimate * factor).min(BEYOND * slowest) }
+    let low = (estimate / factor).max(LOWEST_SHARE * estimate);
+    Interval { estimate, low, high: (estimate * factor).min(HIGHEST_FACTOR * slowest) }
 }
 
-/// Makes the figure of a count that repeats exactly the range of its executions, without what noise may add.
+/// Sets the interval of an exactly repeating count to the range of its executions, without an allowance for noise.
 pub fn make_figure_exact(measured: &mut Measured) {
     let ends = measured.executions.iter().flat_map(|execution| [execution.low, execution.median]);
     let (low, high) = ends.fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)));
@@ -105,25 +108,26 @@ pub fn make_figure_exact(measured: &mut Measured) {
     }
 }
 
-// The two to six executions of a case show badly how far it spreads: by chance they agree, or one of them met a disturbance. Two
-// more sources know of it: the other cases of its kind, which wait for the same device, caches or tasks, and the figures of earlier
-// runs. Each variance counts by the number of values that it rests on, up and down (empirical Bayes).
+// Two to six executions of a case are a poor estimate of its spread: they may agree by chance, or one may be disturbed. Two
+// further sources are the other cases of its kind, which wait for the same device, caches or tasks, and the figures of earlier
+// runs. The variances are averaged, each weighted by the number of its values (empirical Bayes); intervals widen or narrow.
 
-/// Fewer cases than these do not show how far their kind spreads.
+/// The fewest cases that show the spread of their kind.
 const FEWEST: usize = 4;
-/// The values that a case's own variance counts as …
-const OWN: f64 = 2.0;
-/// … and those that the median variance of its kind counts as.
-const OF_KIND: f64 = 4.0;
+/// Weight of a case's own variance, as a number of values.
+const OWN_WEIGHT: f64 = 2.0;
+/// Weight of the median variance of its kind, as a number of values.
+const KIND_WEIGHT: f64 = 4.0;
 
-/// Draws the intervals of a group's cases towards the spread of their kind. Those that wait for memory are one kind, and those that
-/// do not another.
+/// Shrinks or widens the intervals of a group's cases towards the spread of their kind. Cases that wait for memory are one
+/// kind, all others another kind.
 pub fn draw_to_kind<'a>(group: impl Iterator<Item = &'a mut Measured>) {
     let (memory, others) = group.partition(|case| case.contamination.busy_beside.is_some());
     draw_kind(memory);
     draw_kind(others);
 }
 
+/// Averages each case's own variance with the median variance of these cases, and sets the interval by the result.
 fn draw_kind(cases: Vec<&mut Measured>) {
     let spread = |case: &&mut Measured| own_spread(case);
     let spreads: Vec<Option<Spread>> = cases.iter().map(spread).collect();
@@ -134,19 +138,19 @@ fn draw_kind(cases: Vec<&mut Measured>) {
     let kind = median(&variances);
     for (case, spread) in cases.into_iter().zip(spreads) {
         let (Some(quiet), Some(Spread { deviation, slowest })) = (&mut case.quiet, spread) else { continue };
-        let variance = (OWN * deviation.powi(2) + OF_KIND * kind) / (OWN + OF_KIND);
+        let variance = (OWN_WEIGHT * deviation.powi(2) + KIND_WEIGHT * kind) / (OWN_WEIGHT + KIND_WEIGHT);
         quiet.figure = interval_by_deviation(quiet.figure.estimate, variance.sqrt(), slowest);
     }
 }
 
-/// How far the executions of a case spread.
+/// The spread of a case's executions.
 struct Spread {
-    /// Of the logarithms.
+    /// Standard deviation of the logarithms.
     deviation: f64,
     slowest: f64,
 }
 
-/// `None` of a figure that may be zero or negative, which has no logarithm.
+/// The spread of a case's executions; `None` if the figure may be zero or negative and thus has no logarithm.
 fn own_spread(case: &Measured) -> Option<Spread> {
     let quiet = case.quiet.filter(|quiet| quiet.figure.low > 0.0)?;
     let mut lows: Vec<f64> = convert_executions(case, quiet.core_hz).iter().map(|e| e.low).collect();
@@ -157,8 +161,8 @@ fn own_spread(case: &Measured) -> Option<Spread> {
     Some(Spread { deviation: if adds { deviation_of_lowest(lows) } else { deviation(lows) }, slowest })
 }
 
-/// Draws the interval of a figure towards the spread of the figures of earlier runs of the same case on the same machine, unless
-/// that was done before. One that may be zero is widened to them.
+/// Shrinks or widens the interval of a figure towards the spread of the same case's figures in earlier runs on the same machine,
+/// unless that was done before. The interval of a figure that may be zero is widened to include them.
 pub fn draw_to_earlier(quiet: &mut Quiet, earlier: &[Quiet]) {
     if quiet.earlier > 0 {
         return;
@@ -172,7 +176,7 @@ pub fn draw_to_earlier(quiet: &mut Quiet, earlier: &[Quiet]) {
         let own = ((high / estimate).max(estimate / low).ln() / DEVIATIONS).powi(2);
         // The difference of two figures has twice the variance of one.
         let between: f64 = figures.iter().map(|figure| (figure / estimate).ln().powi(2) / 2.0).sum();
-        let executions = OWN + OF_KIND;
+        let executions = OWN_WEIGHT + KIND_WEIGHT;
         let variance = (executions * own + between) / (executions + figures.len() as f64);
         interval_by_deviation(estimate, variance.sqrt(), f64::INFINITY)
     };
@@ -189,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_spell_moves_nothing() {
+    fn slow_executions_do_not_change_the_figure_if_three_are_quiet() {
         let calm = quiet_times(&[100.2, 100.0, 100.4]).expect("three");
         let spell = quiet_times(&[130.0, 100.2, 100.0, 125.0, 100.4]).expect("five");
         assert_eq!(calm.figure, spell.figure);
@@ -202,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn one_lucky_execution_is_a_mode_and_no_floor() {
+    fn a_single_fast_execution_is_a_faster_mode_and_is_left_out() {
         let lucky = quiet_times(&[339.0, 250.9, 340.0, 339.5]).expect("four");
         assert_eq!((lucky.faster, lucky.is_settled()), (Some(250.9), true));
         assert!(lucky.figure.estimate > 338.0);
@@ -211,26 +215,26 @@ mod tests {
     }
 
     #[test]
-    fn two_executions_promise_less_than_three() {
+    fn the_interval_of_two_executions_is_wider_than_that_of_three() {
         let width = |lows: &[f64]| quiet_times(lows).map(|quiet| quiet.figure.high - quiet.figure.low);
         assert!(width(&[100.0, 110.0]) > width(&[100.0, 110.0, 110.0]));
     }
 
     #[test]
-    fn what_never_repeats_is_not_settled_and_says_so_by_its_width() {
+    fn a_figure_that_never_repeats_has_a_wide_interval_and_is_not_settled() {
         let drawn = quiet_times(&[68.0, 131.0, 97.0, 80.0]).expect("four");
         assert!(!drawn.is_settled() && drawn.figure.high - drawn.figure.low > 50.0 && drawn.figure.low > 0.0);
         assert!(quiet_times(&[5.0]).is_none(), "one execution knows nothing of others");
     }
 
     #[test]
-    fn one_execution_that_met_a_stalled_disk_makes_no_absurd_interval() {
+    fn the_interval_stays_bounded_if_one_execution_met_a_stalled_disk() {
         let stalled = quiet_times(&[10.0, 10.0, 400.0]).expect("three").figure;
         assert_eq!((stalled.estimate, stalled.low, stalled.high), (10.0, 5.0, 600.0));
     }
 
     #[test]
-    fn a_count_of_nothing_has_a_finite_interval() {
+    fn counts_of_zero_have_a_finite_interval() {
         let faults = quiet_times(&[0.0, 0.5, 0.5]).expect("three").figure;
         assert_eq!((faults.estimate, faults.low, faults.high), (0.25, -0.5, 1.0));
         assert_eq!(quiet_times(&[0.0, 0.0, 0.0]).expect("three").figure, Interval::exactly(0.0));
@@ -239,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_may_be_too_low_as_well() {
+    fn the_quiet_figure_of_a_difference_is_the_median() {
         assert_eq!(
             quiet_from_lows(&[1.0, 9.0, 10.0, 11.0, 30.0], false).map(|quiet| quiet.figure.estimate),
             Some(10.0)
@@ -247,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn earlier_runs_widen_where_they_lie_apart_and_narrow_where_they_agree() {
+    fn earlier_runs_widen_an_interval_if_they_differ_and_narrow_it_if_they_agree() {
         let earlier = |all: &[f64]| -> Vec<Quiet> {
             all.iter().map(|&ns| Quiet { figure: Interval::exactly(ns), ..Quiet::default() }).collect()
         };
@@ -265,7 +269,7 @@ mod tests {
         assert_eq!(around, 3.0, "a count that may be zero has no logarithm");
     }
 
-    /// A case of three executions, of which the two slower took this many times as long as the first.
+    /// A case of three executions; the second and the third cost `factor` times as much as the first.
     fn case(ns: f64, factor: f64, waits_for_memory: bool) -> Measured {
         let lows = [ns, factor * ns, factor * ns];
         let contamination =
@@ -278,7 +282,7 @@ mod tests {
         }
     }
 
-    /// The factors from the figures to the upper ends of their intervals, before and after.
+    /// The ratio of each interval's upper end to its figure, before and after [`draw_to_kind`].
     fn drawn_factors(mut cases: Vec<Measured>) -> Vec<(f64, f64)> {
         let factors = |cases: &[Measured]| -> Vec<f64> {
             cases.iter().map(|case| case.figure().high / case.figure().estimate).collect()
@@ -289,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_agrees_by_chance_is_widened_and_what_was_disturbed_narrowed() {
+    fn intervals_below_the_spread_of_their_kind_are_widened_and_those_above_narrowed() {
         let reads = [1.0, 1.1, 1.1, 1.1, 1.4].map(|factor| case(36_000.0, factor, false));
         let drawn = drawn_factors(reads.to_vec());
         assert!(drawn[0].1 > 2.0 * drawn[0].0 - 1.0, "{drawn:?}");
@@ -298,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_computes_stays_narrow_beside_what_waits_for_memory() {
+    fn cases_that_wait_for_memory_do_not_widen_those_that_compute() {
         let computing = [1.0; 4].map(|factor| case(1.0, factor, false));
         let waiting = [1.2; 4].map(|factor| case(100.0, factor, true));
         let drawn = drawn_factors([computing, waiting].concat());

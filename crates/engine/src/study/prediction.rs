@@ -1,4 +1,4 @@
-//! Predictions by a reader, which replace those of the cases in the observation table.
+//! A user's own predictions, which replace those of the cases in the observation table.
 
 use crate::error::{Error, Result};
 use crate::record::{Outcome, Predicted, Record, store};
@@ -17,7 +17,7 @@ pub struct Override {
     pub hardware_ns: Option<f64>,
     /// The part that the software adds, ns.
     pub software_ns: Option<f64>,
-    /// Why.
+    /// The reason for these numbers.
     pub why: Option<String>,
 }
 
@@ -29,7 +29,7 @@ impl Override {
     }
 }
 
-/// Puts the predictions into the record. Returns the ids that no case has, which are probably misspelt.
+/// Puts the predictions into the record. Returns the ids that no case has: they are probably misspelt.
 pub fn apply_overrides(overrides: &Overrides, record: &mut Record) -> Vec<String> {
     for case in record.groups.iter_mut().flat_map(|g| &mut g.cases) {
         if let (Some(given), Outcome::Measured(measured)) = (overrides.0.get(&case.id), &mut case.outcome) {
@@ -40,7 +40,7 @@ pub fn apply_overrides(overrides: &Overrides, record: &mut Record) -> Vec<String
     overrides.0.keys().filter(known).cloned().collect()
 }
 
-// Predictions from a TOML file; errors name the place.
+// Reads predictions from a TOML file; errors name the line or the key.
 
 const REMEDY: &str = "write [\"group/variant/parameter\"] and under it hardware_ns, software_ns or why";
 
@@ -61,7 +61,7 @@ impl Overrides {
         Self::parse(path, &String::from_utf8_lossy(&bytes))
     }
 
-    /// As [`Overrides::read`], from text; the path is only for errors.
+    /// As [`Overrides::read`], but from text; the path is used in errors only.
     ///
     /// # Errors
     /// As [`Overrides::read`].
@@ -95,7 +95,7 @@ fn parse_override(path: &Path, id: &str, value: &Value) -> Result<Override> {
     Ok(given)
 }
 
-/// A duration that can be expected: finite, and not negative.
+/// The value as a duration, ns; `None` unless it is finite and not negative.
 fn nanoseconds(value: &Value) -> Option<f64> {
     let ns = value.as_float().or_else(|| value.as_integer().map(|i| i as f64))?;
     (ns.is_finite() && ns >= 0.0).then_some(ns)
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_given_stays() {
+    fn a_part_that_is_not_given_keeps_the_cases_prediction() {
         let mut record = fixture_run::fixture_record();
         let before = predicted(&record, "call/u64/3");
         let given = Override { hardware_ns: Some(9.5), ..Override::default() };
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_id_is_told_and_a_skipped_case_is_not() {
+    fn an_unknown_id_is_returned_and_that_of_a_skipped_case_is_not() {
         let mut record = fixture_run::fixture_record();
         assert_eq!(
             apply_overrides(&overrides("call/u65/3", Override::default()), &mut record),
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_no_duration_has_is_refused() {
+    fn a_value_that_cannot_be_a_duration_is_refused() {
         for number in ["-1.0", "inf", "nan", "\"3\"", "true", "-2"] {
             let text = message(&format!("[\"a/b\"]\nhardware_ns = {number}"));
             assert!(text.contains("key `hardware_ns`: expected a number of nanoseconds"), "{text}");
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_syntax_error_is_placed_by_line_and_column() {
+    fn a_syntax_error_is_reported_by_line_and_column() {
         let text = message("# comment\n[call/u64/3]\nwhy = \"\"");
         assert!(text.contains("expected.toml: line 2, column 6: expected TOML"), "{text}");
         assert!(text.contains("in quotes"), "{text}");

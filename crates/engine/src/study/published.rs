@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The name on the command line, and the file.
+/// The reports: the name on the command line, and the content of the file.
 const FILES: [(&str, &str); 2] = [
     ("csc501", include_str!("../../fixtures/published/csc501.toml")),
     ("cse221", include_str!("../../fixtures/published/cse221.toml")),
@@ -19,13 +19,13 @@ const FILES: [(&str, &str); 2] = [
 /// The values of one machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Published {
-    /// Name on the command line and head of its column.
+    /// Name on the command line, and heading of its column.
     pub name: String,
     /// The authors and the machine.
     pub source: String,
-    /// The frequency of their core, GHz; `None` of a reference machine.
+    /// The frequency of that machine's core, GHz; `None` for a reference machine.
     pub ghz: Option<f64>,
-    /// In the order of the report.
+    /// The published values, in the order of the report.
     pub rows: Vec<PublishedValue>,
     /// Published values without a matching case of ours.
     pub without: Vec<Without>,
@@ -35,52 +35,52 @@ pub struct Published {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedValue {
-    /// Id of our case, `fall/` and the beginning of a curve's ids, or `fit/` and the step of a line.
+    /// Id of our case; or `fall/` and the beginning of a curve's ids; or `fit/` and the step of a line.
     pub id: String,
-    /// The figure of our case that is the same operation: `net`, or a derived one; without it, its cost.
+    /// The figure of our case that corresponds to the value: `net` or a derived figure; `None` for the case's cost.
     pub figure: Option<String>,
-    /// A number by which ours is multiplied, because they counted otherwise.
+    /// A number by which our figure is multiplied for the comparison, because the authors counted differently.
     pub times: Option<f64>,
     /// The value, if it is a time, ns.
     pub ns: Option<f64>,
-    /// The value, if it is none, in its unit.
+    /// The value, if it is not a time, in `unit`.
     pub value: Option<f64>,
-    /// `GB/s`, `GiB`.
+    /// Unit of `value`, such as `GB/s` or `GiB`.
     pub unit: Option<String>,
     /// Its standard deviation, in the unit of the value.
     pub sd: Option<f64>,
-    /// A number by which the deviation of our case is multiplied to be that of a figure that is a part of it: 0.5 for one of two
+    /// A number by which our case's deviation is multiplied if the value is only a part of the case: 0.5 for one of two
     /// switches.
     pub sd_times: Option<f64>,
-    /// The part of their prediction that is the hardware's, as they print it.
+    /// The hardware's part of the authors' prediction, as printed.
     pub hardware: Option<String>,
-    /// The part of their prediction that is the software's, as they print it.
+    /// The software's part of the authors' prediction, as printed.
     pub software: Option<String>,
     /// The authors' own prediction, ns.
     pub predicted_ns: Option<f64>,
-    /// The authors' own prediction where it is no single time: `3 to 5 cycles`.
+    /// The authors' own prediction, if it is not a single time: `3 to 5 cycles`.
     pub expected: Option<String>,
-    /// The cycles that they print beside it.
+    /// The cycles that the authors print beside the value.
     pub cycles: Option<f64>,
-    /// Whether the value is a limit that stays above what they measured, which is no number.
+    /// Whether the value is only an upper limit: the authors give no number for their measurement.
     #[serde(default)]
     pub below: bool,
-    /// What they timed.
+    /// The operation that the authors timed.
     pub what: String,
-    /// Whether that is another operation than that of the case.
+    /// Whether that operation differs from the case's.
     #[serde(default)]
     pub differs: bool,
 }
 
-/// A row or a figure of a report that has no number beside one of ours.
+/// A row or a figure of a report that has no counterpart among our cases.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Without {
-    /// What it is.
+    /// The row or the figure.
     pub row: String,
-    /// Why.
+    /// Why it has no counterpart.
     pub why: String,
-    /// The numbers of the report that it covers, besides those in its words.
+    /// The numbers of the report that it covers, besides those in `row` and `why`.
     #[serde(default)]
     pub numbers: Vec<f64>,
 }
@@ -97,20 +97,20 @@ struct Sheet {
 }
 
 impl Published {
-    /// The published times by case id, ns, as the table of costs takes them: without those that stand beside another figure.
+    /// The published times by case id, ns, for the table of costs. Times that correspond to a figure other than the cost are left out.
     pub fn values_ns(&self) -> BTreeMap<String, f64> {
         let costs = self.rows.iter().filter(|value| value.figure.is_none());
         costs.filter_map(|value| Some((value.id.clone(), value.ns?))).collect()
     }
 
-    /// The groups of our cases beside these values.
+    /// The groups of our cases to which these values correspond.
     pub fn group_names(&self) -> BTreeSet<&str> {
         let ids = self.rows.iter().map(|value| value.id.strip_prefix("fall/").unwrap_or(&value.id));
         ids.filter_map(|id| Some(id.split_once('/')?.0)).filter(|group| *group != "fit").collect()
     }
 
-    /// Notes below a table with these values: their source, and which of them time another operation. None if the
-    /// record has another unit, where the values are not shown.
+    /// Notes below a table with these values: their source, and those that time another operation. Empty if the record's
+    /// unit is not nanoseconds, where the values are not shown.
     pub fn notes(&self, record: &Record) -> Vec<String> {
         if record.unit != NANOSECONDS {
             return Vec::new();
@@ -151,7 +151,7 @@ fn load_published(name: &str) -> Result<Published> {
     Ok(Published { name: name.into(), source, ghz: Some(ghz), rows, without })
 }
 
-/// The figures of a reference machine as published ones.
+/// The figures of a reference machine in the form of published values.
 fn reference_values(name: &str, reference: Reference) -> Published {
     let row = |(id, shown): (String, ReferenceFigure)| {
         let (is_time, value) = (shown.unit == NANOSECONDS, shown.value.estimate);
@@ -174,7 +174,7 @@ fn reference_values(name: &str, reference: Reference) -> Published {
     }
 }
 
-/// What a file that is compiled in holds.
+/// Parses a file that is compiled in.
 pub fn parse_compiled_in<T: DeserializeOwned>(name: &str, text: &str, expected: &str) -> Result<T> {
     toml::from_str(text).map_err(|error| {
         let (path, remedy) = (format!("fixtures/published/{name}.toml"), "mend the file and build again");
@@ -190,10 +190,10 @@ fn unknown_name_error(name: &str) -> Error {
 #[cfg(test)]
 mod tests;
 
-// What is usual for a machine of this kind: the headline figures of reference machines, each from a default run. Their files
+// What is usual for a kind of machine: the headline figures of reference machines, each from a default run. Their files
 // are written by `scripts/reference` and compiled in.
 
-/// The name on the command line, and the file.
+/// The reference machines: the name on the command line, and the content of the file.
 const REFERENCES: [(&str, &str); 4] = [
     ("emerald-rapids-guest", include_str!("../../fixtures/reference/emerald-rapids-guest.json")),
     ("zen3-guest", include_str!("../../fixtures/reference/zen3-guest.json")),
@@ -209,9 +209,9 @@ pub struct Reference {
     pub kind: String,
     /// Processor, kernel and hypervisor, for people.
     pub machine: String,
-    /// When it was measured, Unix seconds.
+    /// When the machine was measured, Unix seconds.
     pub measured: u64,
-    /// By case id.
+    /// The figures by case id.
     pub figures: BTreeMap<String, ReferenceFigure>,
 }
 
@@ -221,30 +221,30 @@ pub struct Reference {
 pub struct ReferenceFigure {
     /// The operation in words.
     pub words: String,
-    /// The derived figure that it is; the cost otherwise.
+    /// Name of the derived figure; `None` for the cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub figure: Option<String>,
-    /// `ns`, `GB/s`.
+    /// Unit of the figure, such as `ns` or `GB/s`.
     pub unit: String,
-    /// The figure of the undisturbed machine; its ends are this figure and the typical one.
+    /// The figure of the undisturbed machine. Its interval spans this figure and the typical one.
     pub value: Interval,
 }
 
-/// What machines of one kind have shown of an operation.
+/// The range of an operation's figures on machines of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UsualRange {
-    /// The kind.
+    /// The kind of machine.
     pub kind: String,
     /// The number of machines.
     pub machines: usize,
-    /// The least quiet figure and the greatest typical one.
+    /// The low end: the least figure of all machines, quiet or typical.
     pub low: f64,
-    /// See `low`.
+    /// The high end: the greatest figure of all machines, quiet or typical.
     pub high: f64,
 }
 
 impl Reference {
-    /// The headline figures of a run; `None` if the kind of its machine is not known.
+    /// The headline figures of a run; `None` if the kind of its machine is unknown.
     pub fn from_record(record: &Record, headlines: &[(String, Headline)]) -> Option<Self> {
         let known = &record.fingerprint;
         let figure = |(id, headline): &(String, Headline)| {

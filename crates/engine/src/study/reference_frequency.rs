@@ -1,42 +1,42 @@
-//! Times converted to one frequency of the core. A neighbour on the same processor takes power, and with it speed: on a shared
-//! machine the frequency moves by several per cent within minutes, and two whole runs had medians of it 1.6 % apart. An
+//! Converts times to one frequency of the core. A neighbour on the same processor takes power and thereby lowers the frequency.
+//! On a shared machine it moves by several per cent within minutes; its medians in two whole runs were 1.6 % apart. An
 //! operation that does not wait for memory takes the same number of cycles at each frequency.
 
 use crate::record::quantity::NANOSECONDS;
 use crate::record::{Derived, Execution, Interval, Measured, Predicted, Quiet, Record};
 use crate::statistic::percentile;
 
-/// The percentile of a run's frequencies that counts as that of a core that is left alone: not the highest, which is a
-/// misreading now and then.
-const LEFT_ALONE: f64 = 90.0;
+/// The percentile of a run's frequencies that counts as the frequency of an undisturbed core. The highest reading is not used,
+/// because it is sometimes a misreading.
+const UNDISTURBED_PERCENTILE: f64 = 90.0;
 
-/// Fewer readings than these have no 90th percentile: one misreading would be it.
-const ENOUGH: usize = 20;
+/// The fewest readings from which the 90th percentile is taken: among fewer, one misreading would be the percentile.
+const FEWEST_READINGS: usize = 20;
 
-/// The frequency of an undisturbed core, Hz: the 90th percentile of the executions' readings, of few the median.
+/// The frequency of an undisturbed core, Hz: the 90th percentile of the executions' readings, or the median of few readings.
 pub fn undisturbed_frequency(frequencies: &[f64]) -> Option<f64> {
-    let percent = if frequencies.len() < ENOUGH { 50.0 } else { LEFT_ALONE };
+    let percent = if frequencies.len() < FEWEST_READINGS { 50.0 } else { UNDISTURBED_PERCENTILE };
     (!frequencies.is_empty()).then(|| percentile(frequencies, percent))
 }
 
-/// The frequency of an undisturbed core, Hz, from the executions of an earlier run; `None` if these are too few.
+/// The frequency of an undisturbed core, Hz, from the executions of an earlier run; `None` if there are too few readings.
 pub fn undisturbed_frequency_of_run(record: &Record) -> Option<f64> {
     let measured = record.cases().filter_map(|(_, case)| case.measured());
     let frequencies: Vec<f64> = measured.flat_map(|m| &m.executions).filter_map(|e| e.core_hz).collect();
-    undisturbed_frequency(&frequencies).filter(|_| frequencies.len() >= ENOUGH)
+    undisturbed_frequency(&frequencies).filter(|_| frequencies.len() >= FEWEST_READINGS)
 }
 
-/// The frequency for which the figures of these cases hold, and the two between which the core ran at nine of ten executions,
-/// Hz; `None` where nothing was converted.
+/// The frequency for which the figures of these cases hold, and the 5th and 95th percentile of the core's frequency in their
+/// executions, Hz; `None` if no figure was converted.
 pub fn frequency_range<'a>(cases: impl Iterator<Item = &'a Measured> + Clone) -> Option<[f64; 3]> {
     let wanted = cases.clone().find_map(|measured| measured.quiet?.core_hz)?;
     let own: Vec<f64> = cases.flat_map(|m| &m.executions).filter_map(|execution| execution.core_hz).collect();
     Some([wanted, percentile(&own, 5.0), percentile(&own, 95.0)])
 }
 
-/// The core's frequency at which the figures of an outcome were timed, or for which they hold since they were converted, Hz.
-/// `None` if the cost does not follow it: in a case that waits for memory, and in one measured by displacement, which is
-/// compared with its own calibration.
+/// The core's frequency at which the figures of an outcome were timed, or to which they were converted, Hz. `None` if the cost
+/// does not depend on it: in a case that waits for memory, and in one measured by displacement, which is compared with its
+/// own calibration.
 pub fn core_frequency(part: &Measured) -> Option<f64> {
     let timed = || part.executions.first().and_then(|execution| execution.core_hz);
     core_bound(part, part.quiet.map_or_else(timed, |quiet| quiet.core_hz))
@@ -47,20 +47,20 @@ fn core_bound(part: &Measured, hz: Option<f64>) -> Option<f64> {
     hz.filter(|hz| is_core_bound && *hz > 0.0)
 }
 
-/// The figure of an outcome in cycles of the core, if its unit is nanoseconds. It is the same at each frequency; `None` where
-/// [`core_frequency`] is.
+/// The figure of an outcome in core cycles, if its unit is nanoseconds. It is the same at each frequency. `None` if
+/// [`core_frequency`] is `None`.
 pub fn core_cycles(part: &Measured) -> Option<f64> {
     Some(part.figure().estimate * core_frequency(part)? / 1e9)
 }
 
-/// The executions of an outcome, as on a core that runs at `wanted` Hz; as they were timed if that is `None`.
+/// The executions of an outcome, converted to a core that runs at `wanted` Hz; unchanged if `wanted` is `None`.
 pub fn convert_executions(part: &Measured, wanted: Option<f64>) -> Vec<Execution> {
     let by =
         |e: &Execution| core_bound(part, e.core_hz).zip(wanted).map_or(1.0, |(own, wanted)| own / wanted);
     part.executions.iter().map(|e| Execution { low: by(e) * e.low, median: by(e) * e.median, ..*e }).collect()
 }
 
-/// The same outcome on a core that runs at `wanted` Hz: its costs, but not its samples, which stay as they were counted.
+/// Converts the costs of an outcome to a core that runs at `wanted` Hz. The samples stay as they were counted.
 pub fn convert_to_frequency(part: &Measured, wanted: Option<f64>) -> Measured {
     let Some((wanted, own)) = wanted.zip(core_frequency(part)) else { return part.clone() };
     let by = own / wanted;
@@ -78,7 +78,7 @@ pub fn convert_to_frequency(part: &Measured, wanted: Option<f64>) -> Measured {
     }
 }
 
-/// Times grow by this factor, rates shrink by it; shares and bytes a cycle stay.
+/// Multiplies a time by this factor and divides a rate by it; shares and bytes per cycle stay as they are.
 fn convert_derived(figure: &Derived, by: f64) -> Derived {
     let value = match figure.unit.as_str() {
         NANOSECONDS => figure.value.map(|ns| by * ns),
@@ -88,7 +88,7 @@ fn convert_derived(figure: &Derived, by: f64) -> Derived {
     Derived { value, ..figure.clone() }
 }
 
-/// A prediction is written in cycles, and was converted by the frequency before the execution, or with the figures.
+/// Converts a prediction to `wanted` Hz, from the frequency to which the figures were converted, or that before the execution.
 fn convert_prediction(prediction: &Predicted, part: &Measured, wanted: f64) -> Predicted {
     let held = part.quiet.and_then(|quiet| quiet.core_hz).or(part.core_hz.map(|(before, _)| before));
     let by = held.map_or(1.0, |held| held / wanted);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_cycles_take_less_time_on_a_faster_core() {
+    fn conversion_to_a_faster_core_shortens_times_and_keeps_shares() {
         let fast = convert_to_frequency(&part(3e9, 100.0), Some(4e9));
         assert_eq!((fast.executions[0].low, fast.slope.estimate), (75.0, 75.0));
         let figures: Vec<_> = fast.derived.iter().map(|figure| figure.value.estimate).collect();
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_memory_stays_as_it_was_timed() {
+    fn a_case_that_waits_for_memory_is_not_converted() {
         let contamination = Contamination { busy_beside: Some(0.0), ..Contamination::default() };
         let memory = Measured { contamination, ..part(3e9, 100.0) };
         assert_eq!(
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misreading_is_not_the_frequency_of_a_core_that_is_left_alone() {
+    fn a_misreading_does_not_become_the_undisturbed_frequency() {
         let mut frequencies = vec![3.7e9; 99];
         frequencies.push(9e9);
         assert_eq!(undisturbed_frequency(&frequencies), Some(3.7e9));

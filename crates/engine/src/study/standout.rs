@@ -4,23 +4,23 @@
 use super::basis::{figure_for_prediction, predicted_ns, ratio_to_prediction};
 use crate::record::{CaseRecord, CurveRecord, LevelRecord, Measured, Outcome, Record, Tally};
 
-/// A prediction that is off by less than this factor, either way, was a good one.
+/// A prediction counts as good if it is off by at most this factor, either way.
 pub const FAR: f64 = 3.0;
 
-/// Cases that are not as they should be.
+/// Cases that need a second look, by reason.
 #[derive(Debug, Default)]
 pub struct Standouts<'a> {
-    /// Disproved or broken, with the sentence.
+    /// Cases that are disproved or broken, with the sentence.
     pub failed: Vec<(&'a str, &'a str)>,
-    /// Without a number because of others, with the sentence.
+    /// Cases without a number because of other activity on the machine, with the sentence.
     pub disturbed: Vec<(&'a str, &'a str)>,
     /// Cases with a claim that could not be checked, with the sentence.
     pub unwitnessed: Vec<(&'a str, &'a str)>,
-    /// Not settled: their half intervals as shares of their figures, the widest first.
+    /// Cases that are not settled, with the relative half width of their intervals, the widest first.
     pub unsettled: Vec<(&'a str, f64)>,
-    /// Cases with a prediction and a figure that is surely above zero.
+    /// Cases with a prediction and a figure whose interval lies above zero, the farthest off first.
     pub predicted: Vec<PredictedCase<'a>>,
-    /// Levels that end where the kernel reports no end, with their curves.
+    /// Levels that end at another size than the kernel reports, with their curves.
     pub levels: Vec<(&'a CurveRecord, &'a LevelRecord)>,
 }
 
@@ -36,12 +36,12 @@ pub struct PredictedCase<'a> {
 }
 
 impl PredictedCase<'_> {
-    /// The factor between the two, either way.
+    /// The factor between cost and prediction, at least 1.
     fn deviation_factor(&self) -> f64 {
         self.ratio.max(self.ratio.recip())
     }
 
-    /// Whether they lie further apart than [`FAR`].
+    /// Whether cost and prediction differ by more than the factor [`FAR`].
     pub fn is_far(&self) -> bool {
         self.deviation_factor() > FAR
     }
@@ -84,15 +84,15 @@ impl<'a> Standouts<'a> {
         self.predicted.push(PredictedCase { id, predicted, ratio });
     }
 
-    /// The cases that lie far from what was predicted, the farthest first.
+    /// The cases whose cost is far from the prediction, the farthest first.
     pub fn far_cases(&self) -> impl Iterator<Item = &PredictedCase<'a>> {
         self.predicted.iter().take_while(|case| case.is_far())
     }
 }
 
-// Runs in which no case has a number: they are a failure, and the reason is reported.
+// Runs in which no case has a number: they count as failed, and the reason is reported.
 
-/// Why these runs have no number, as a sentence. `None` if they have one, or no case.
+/// The reason why these runs have no number. `None` if a case has a number, or there is no case.
 pub fn nothing_measured<'a>(runs: impl IntoIterator<Item = &'a Record>) -> Option<NothingMeasured> {
     let mut found = NothingMeasured::default();
     for (_, case) in runs.into_iter().flat_map(Record::cases) {
@@ -124,13 +124,13 @@ impl NothingMeasured {
     pub fn sentence(&self) -> String {
         let Tally { skipped, disturbed, failed, .. } = self.tally;
         let counts = [(skipped, "skipped"), (disturbed, "disturbed"), (failed, "failed")];
-        let told: Vec<_> = counts
+        let parts: Vec<_> = counts
             .iter()
             .filter(|(count, _)| *count > 0)
             .map(|(count, word)| format!("{count} {word}"))
             .collect();
         let first = self.first.as_deref().unwrap_or_default();
-        format!("nothing was measured ({}), so that this run has no number; {first}", told.join(", "))
+        format!("nothing was measured ({}), so that this run has no number; {first}", parts.join(", "))
     }
 }
 
@@ -140,7 +140,7 @@ mod tests {
     use crate::record::fixture_run;
 
     #[test]
-    fn the_farthest_is_first_whichever_way() {
+    fn a_cost_far_below_its_prediction_is_as_far_off_as_one_far_above() {
         let at = |ratio| PredictedCase { id: "", predicted: 1.0, ratio };
         assert!(
             at(0.1).deviation_factor() > at(9.0).deviation_factor() && at(0.1).is_far() && !at(1.0).is_far()
@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(find_standouts(&record).levels.len(), 1);
     }
 
-    /// A run of which the cases ended so.
+    /// A run whose cases have these outcomes.
     fn run(outcomes: &[Outcome]) -> Record {
         let mut run = fixture_run::fixture_record();
         run.groups.truncate(1);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_a_number_says_why_and_one_with_a_number_nothing() {
+    fn a_run_without_a_number_has_a_reason_and_one_with_a_number_has_none() {
         let skipped = Outcome::Skipped("no disk".into());
         let disturbed = Outcome::Disturbed("others had the CPU".into());
         let judge = |outcomes: &[Outcome]| nothing_measured([&run(outcomes)]);

@@ -5,7 +5,7 @@ fn parsed(line: &str) -> Arguments {
 }
 
 #[test]
-fn the_mode_is_criterions() {
+fn the_mode_follows_criterions_flags() {
     assert_eq!(parsed("--bench").mode, Mode::Measure);
     assert_eq!(parsed("").mode, Mode::Test);
     assert_eq!(parsed("--bench --test").mode, Mode::Test);
@@ -14,14 +14,14 @@ fn the_mode_is_criterions() {
 }
 
 #[test]
-fn every_table_is_asked_for_and_criterion_hears_nothing_of_it() {
+fn all_before_the_dashes_is_parsed_and_not_passed_to_criterion() {
     let all = parsed("--bench --all -- --all");
     assert!(all.all && !parsed("--bench -- --all").all);
     assert_eq!(all.for_measuring_process(), ["--bench", "--", "--all"]);
 }
 
 #[test]
-fn a_plain_run_saves_under_criterions_name() {
+fn a_run_saves_as_base_unless_a_name_or_a_comparison_is_given() {
     assert_eq!(parsed("--bench").save.as_deref(), Some("base"));
     assert_eq!(parsed("--bench -s a").save.as_deref(), Some("a"));
     assert_eq!(parsed("--bench -b a").save, None);
@@ -29,7 +29,7 @@ fn a_plain_run_saves_under_criterions_name() {
 }
 
 #[test]
-fn a_run_that_may_not_save_says_so_to_criterion() {
+fn a_run_that_may_not_save_passes_discard_baseline_to_criterion() {
     for line in
         ["--bench -s a", "--bench --save-baseline a", "--bench --save-baseline=a", "--bench -sa", "--bench"]
     {
@@ -41,7 +41,7 @@ fn a_run_that_may_not_save_says_so_to_criterion() {
 }
 
 #[test]
-fn what_criterion_would_panic_at_is_refused_before() {
+fn values_at_which_criterion_would_panic_are_refused() {
     let lines = "--sample-size=9 --nresamples=0 --warm-up-time=0 --measurement-time=0 --confidence-level=1 \
         --significance-level=0 --noise-threshold=0 --profile-time=0 --output-format=x --color=x \
         --load-baseline=a --baseline=.. --save-baseline=a/b --save-baseline=new --save-baseline=";
@@ -52,7 +52,7 @@ fn what_criterion_would_panic_at_is_refused_before() {
 }
 
 #[test]
-fn a_missing_baseline_does_not_end_a_case() {
+fn a_measuring_process_gets_the_lenient_form_of_baseline() {
     for line in ["--bench --baseline a x", "--bench -b a x"] {
         assert_eq!(
             parsed(line).for_measuring_process(),
@@ -73,7 +73,7 @@ fn a_missing_baseline_does_not_end_a_case() {
 }
 
 #[test]
-fn help_is_an_answer_and_shows_what_it_describes() {
+fn help_shows_every_described_option_and_hides_the_others() {
     let asked = |line: &str| requested_help(line.split_ascii_whitespace().map(OsString::from));
     let text = asked("--help --bench").expect("an answer");
     for words in ["Usage: cargo bench -- ", "SYSCOST_CLOCK", "--exact ", "--sample-size <N>", "FILTER"] {
@@ -123,7 +123,7 @@ fn a_word_that_is_refused_is_named() {
 }
 
 #[test]
-fn criterion_hears_of_its_own_flags_only() {
+fn only_criterions_own_options_are_passed_to_it() {
     for (line, known) in [
         ("--bench --test-threads=1 x", "--bench -- x"),
         ("--bench --test-threads 1 x", "--bench -- x"),

@@ -1,4 +1,4 @@
-//! The checks of the doctor, a row of a table for each, and the facts that need more than a line.
+//! The doctor's checks, one table row each, and the functions for facts that need more than a line.
 
 use super::Patient;
 use crate::environment::{Smt, cpu_list, cpuinfo};
@@ -9,16 +9,16 @@ use crate::platform::proc::{
     CAP_IPC_LOCK, CAP_PERFMON, CAP_SYS_ADMIN, has_capability, locked_memory_limit, stolen_share, tracer,
 };
 
-/// Something to look for on a machine.
+/// One check of a machine.
 pub(super) struct Check {
-    /// What is found, if it is.
+    /// The fact that the check finds, as text; `None` if the machine is fine.
     pub(super) fact: fn(&Patient) -> Option<String>,
-    /// What it does to a measurement; `{class}` stands for the class of the CPU that is measured on.
+    /// The effect on a measurement; `{class}` is replaced by the class of the CPU on which cases are measured.
     pub(super) why: &'static str,
     pub(super) remedy: &'static str,
 }
 
-/// All checks: first those of the binary, then by how much the finding disturbs.
+/// All checks: first those of the binary, then the others, ordered by how much their finding disturbs.
 pub(super) const CHECKS: &[Check] = &[
     Check {
         fact: |p| {
@@ -32,7 +32,7 @@ pub(super) const CHECKS: &[Check] = &[
         why: "overflow and bounds checks run inside what is timed",
         remedy: BUILD_REMEDY,
     },
-    // Others that take time from this process: processes, guests, a tracer, and the limits of a control group.
+    // What takes time from this process: other processes, other guests, a tracer, and limits of a control group.
     Check {
         fact: other_work,
         why: "other work shares the caches and the memory, and takes the CPU away",
@@ -133,7 +133,7 @@ pub(super) const CHECKS: &[Check] = &[
         why: "the time-stamp counter may change its rate or stand still, so its ticks are no time",
         remedy: "in a guest ask the host for an invariant TSC (QEMU: -cpu host,+invtsc)",
     },
-    // Single mitigations are part of what is measured. With all of them off the machine is of another kind.
+    // Single mitigations are part of what is measured. With all of them off, numbers are of another kind of machine.
     Check {
         fact: |p| {
             let line = p.fingerprint.kernel_command_line.as_deref()?;
@@ -231,13 +231,13 @@ fn stolen_time(patient: &Patient) -> Option<String> {
     fact_if(share > STOLEN_SHARE, fact)
 }
 
-/// `by_intel` if the driver of Intel's processors switches it.
+/// The fact that turbo is on. With `by_intel`, only if intel_pstate switches turbo; without it, only if another driver does.
 fn turbo(patient: &Patient, by_intel: bool) -> Option<String> {
     let is_intel = patient.files.has("sys/devices/system/cpu/intel_pstate/no_turbo");
     fact_if(patient.fingerprint.turbo == Some(true) && is_intel == by_intel, "turbo (boost) is on")
 }
 
-/// A mouse has a battery too; the kernel gives it the scope `Device`.
+/// The fact that the machine runs on its battery. Batteries with the scope `Device` are ignored: they belong to a mouse or the like.
 fn discharging_battery(patient: &Patient) -> Option<String> {
     let directory = "sys/class/power_supply";
     let says = |supply: &str, file: &str, word: &str| {
@@ -260,7 +260,7 @@ fn several_classes(patient: &Patient) -> Option<String> {
     fact_if(classes.len() > 1, fact)
 }
 
-/// `has_tsc` if the kernel offers the time-stamp counter all the same.
+/// The fact that the clock source is a slow one. `has_tsc` selects machines whose kernel could use the time-stamp counter.
 fn slow_clock_source(patient: &Patient, has_tsc: bool) -> Option<String> {
     /// Clock sources that user space reads without a system call.
     const FAST_SOURCES: [&str; 2] = ["tsc", "arch_sys_counter"];
@@ -287,7 +287,7 @@ fn forbidden_events(patient: &Patient) -> Option<String> {
     fact_if(level > PARANOID_LIMIT && !exempt, format!("perf_event_paranoid is {level}"))
 }
 
-/// `cpu` in general, `cpu_core` and `cpu_atom` on hybrid x86, a name of the core on ARM.
+/// Whether this event source counts events of cores: `cpu`, on hybrid x86 `cpu_core` and `cpu_atom`, on ARM a core's name.
 fn counts_core_events(source: &str) -> bool {
     ["cpu", "cpu_core", "cpu_atom"].contains(&source)
         || ["armv", "apple_"].iter().any(|prefix| source.starts_with(prefix))
@@ -296,7 +296,7 @@ fn counts_core_events(source: &str) -> bool {
 const MIB: u64 = 1 << 20;
 
 fn little_memory(patient: &Patient) -> Option<String> {
-    /// Bytes. The largest cases map some hundred MiB, and the kernel begins to reclaim well before nothing is left.
+    /// Bytes. The largest cases map some hundred MiB, and the kernel begins to reclaim well before memory is used up.
     const AVAILABLE_WANTED: u64 = 1024 * MIB;
     let group = limit::cgroup_memory_left(patient.files).unwrap_or(u64::MAX);
     let available = read_meminfo(patient, "MemAvailable")?.min(group);
@@ -304,7 +304,7 @@ fn little_memory(patient: &Patient) -> Option<String> {
 }
 
 fn limited_locking(patient: &Patient) -> Option<String> {
-    /// Bytes of a bench process with its arena and its samples, all of which are to be locked.
+    /// Bytes of a bench process, its arena and its samples, all of which should be locked.
     const LOCKED_WANTED: u64 = 64 * MIB;
     let limit = locked_memory_limit(&patient.files.read_text("proc/self/limits")?)?;
     let exempt = has_capability(&patient.read_process_status(), CAP_IPC_LOCK);

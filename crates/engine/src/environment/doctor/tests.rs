@@ -54,7 +54,7 @@ fn only_fact(findings: &[Finding]) -> String {
 }
 
 #[test]
-fn a_well_machine_has_no_findings() {
+fn a_quiet_machine_has_no_findings() {
     assert_eq!(examined(&well(), WELL_SCRATCH), []);
 }
 
@@ -65,7 +65,7 @@ fn a_machine_that_shows_nothing_lacks_only_its_counters() {
 }
 
 #[test]
-fn every_check_finds_its_one_thing() {
+fn each_replaced_file_leads_to_exactly_one_finding() {
     let cases = [
         ("sys/devices/system/cpu/cpufreq/policy0/scaling_governor", "powersave\n", "governor is powersave"),
         ("sys/devices/system/cpu/intel_pstate/no_turbo", "0\n", "turbo"),
@@ -97,7 +97,7 @@ fn every_check_finds_its_one_thing() {
 }
 
 #[test]
-fn a_capable_process_is_not_told_to_ask_for_more() {
+fn a_process_with_the_capability_gets_no_finding_about_it() {
     let machine = well();
     machine.write_file("proc/self/status", "CapEff:\t000001ffffffffff\n");
     machine.write_file("proc/sys/kernel/perf_event_paranoid", "4\n");
@@ -120,7 +120,7 @@ fn classes_of_cpus_are_found_with_the_one_that_is_measured_on() {
 }
 
 #[test]
-fn missing_counters_are_found_and_those_of_other_machines_known() {
+fn missing_counters_are_found_and_counters_of_every_architecture_are_known() {
     let machine = well();
     machine.remove_path("sys/bus/event_source/devices/cpu");
     machine.write_file("sys/bus/event_source/devices/software/type", "1\n");

@@ -1,4 +1,4 @@
-//! The fields of a fingerprint: what each does to a comparison, and whether it begins another series.
+//! The fields of a fingerprint: how a difference in each affects a comparison, and whether it begins another series.
 
 use super::{Cache, Fingerprint, Smt};
 use Series::{Another, Reported, Same};
@@ -6,34 +6,34 @@ use Weight::{Fact, Incomparable, Warning};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What a difference does to a comparison.
+/// How a difference in a field affects a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Weight {
-    /// Only shown: it may be what is compared.
+    /// The difference is only shown: it may be the one under study.
     Fact,
-    /// The numbers may differ for this reason instead of the one that is studied.
+    /// The numbers may differ because of this field instead of the change under study.
     Warning,
     /// The numbers cannot be compared.
     Incomparable,
 }
 
-/// What a difference does to the history of a machine.
+/// How a difference in a field affects the history of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Series {
-    /// The runs are of two series: neither is the last run of the other, and neither widens the other's intervals.
+    /// The runs belong to two series: neither is the last run of the other, and neither widens the other's intervals.
     Another,
-    /// They are of one series, and the difference is shown beside the numbers.
+    /// The runs belong to one series, and the difference is shown beside the numbers.
     Reported,
-    /// They are of one series: no number depends on it.
+    /// The runs belong to one series: no number depends on the field.
     Same,
 }
 
 /// Separator of list entries. The kernel's own texts use commas and semicolons.
 pub(super) const BETWEEN: &str = " | ";
 
-/// A row of the table of fields. `show` is `None` when the value is unknown.
+/// A row of the table of fields. `show` returns the value as text, `None` if it is unknown.
 pub(super) struct Field {
     pub(super) name: &'static str,
     pub(super) weight: Weight,
@@ -46,8 +46,8 @@ type Show = fn(&Fingerprint) -> Option<String>;
 /// Every field with its weight.
 ///
 /// Another processor is incomparable, and so is another way of compiling the measuring loop. Kernels are
-/// compared on purpose, so that properties of a kernel are at most a warning. The history of a machine asks more: the last
-/// run is one that differs in nothing on which all numbers depend. `src/manual/series.md` shows the same table.
+/// compared on purpose, so properties of a kernel are at most a warning. The history of a machine is stricter: its last run
+/// must agree in every field on which all numbers depend. `src/manual/series.md` shows the same table.
 pub(super) const FIELDS: &[Field] = &[
     field(Fact, Another, "kernel_release", |f| f.kernel_release.clone()),
     field(Fact, Another, "kernel_version", |f| f.kernel_version.clone()),
@@ -177,9 +177,9 @@ pub struct Difference {
     pub ours: String,
     /// Its value in the second.
     pub theirs: String,
-    /// How much it matters to a comparison.
+    /// How the difference affects a comparison.
     pub weight: Weight,
-    /// What it does to the history of a machine. An unknown value is never of another series.
+    /// How the difference affects the history of a machine. An unknown value never begins another series.
     pub series: Series,
 }
 
@@ -189,7 +189,7 @@ impl Fingerprint {
         FIELDS.iter().map(|field| (field.name, (field.show)(self)))
     }
 
-    /// Whether runs with the two fingerprints are of one series: no field that all numbers depend on is known to
+    /// Whether runs with the two fingerprints belong to one series: no field on which all numbers depend is known to
     /// differ.
     pub fn is_same_series(&self, other: &Self) -> bool {
         !self.differences(other).iter().any(|difference| difference.series == Series::Another)
@@ -197,7 +197,7 @@ impl Fingerprint {
 
     /// The fields in which two fingerprints differ, the most important first.
     ///
-    /// A value that is unknown on one side weighs one step less, because it may be the same.
+    /// If a value is unknown on one side, the weight is one step lower, because the values may be equal.
     pub fn differences(&self, other: &Self) -> Vec<Difference> {
         let mut differences: Vec<_> = FIELDS.iter().filter_map(|field| field.compare(self, other)).collect();
         differences.sort_by_key(|d| std::cmp::Reverse(d.weight));
@@ -206,6 +206,7 @@ impl Fingerprint {
 }
 
 impl Field {
+    /// The difference of this field between two fingerprints; `None` if the values are equal.
     fn compare(&self, ours: &Fingerprint, theirs: &Fingerprint) -> Option<Difference> {
         let (a, b) = ((self.show)(ours), (self.show)(theirs));
         if a == b {
@@ -223,6 +224,7 @@ impl Field {
     }
 }
 
+/// The entries of `ours` that `theirs` lacks, as text.
 fn entries_only_in(ours: &str, theirs: &str) -> String {
     let theirs: Vec<_> = theirs.split(BETWEEN).collect();
     let only: Vec<_> = ours.split(BETWEEN).filter(|part| !theirs.contains(part)).collect();
@@ -235,8 +237,8 @@ mod tests {
 
     const MANUAL: &str = include_str!("../../../../../src/manual/series.md");
 
-    /// Fields and lists as the table of the manual has them.
-    fn of_the_manual() -> BTreeMap<&'static str, &'static str> {
+    /// The fields in the table of the manual, each with its entry in the series column.
+    fn manual_table() -> BTreeMap<&'static str, &'static str> {
         let cells = |line: &'static str| line.trim_matches('|').split('|').map(str::trim).collect::<Vec<_>>();
         let rows = MANUAL.lines().filter(|line| line.starts_with('|')).skip(2).map(cells);
         let fields = |row: Vec<&'static str>| {
@@ -254,11 +256,11 @@ mod tests {
             Same => "–",
         };
         let table: BTreeMap<_, _> = FIELDS.iter().map(|field| (field.name, list(field.series))).collect();
-        assert_eq!(of_the_manual(), table);
+        assert_eq!(manual_table(), table);
     }
 
     #[test]
-    fn what_cannot_be_compared_is_no_series() {
+    fn every_incomparable_field_begins_another_series() {
         let incomparable = FIELDS.iter().filter(|field| field.weight == Weight::Incomparable);
         assert!(incomparable.into_iter().all(|field| field.series == Another));
     }

@@ -1,6 +1,6 @@
-//! The hardware beside the processor's name: what a paper's description of a machine lists.
+//! The hardware, beside the processor's name, that a paper lists to describe a machine.
 //!
-//! Nothing here names one machine: no serial number, no address, and no name of an interface, which may hold an address.
+//! Nothing here identifies a machine: no serial number, no address, and no interface name, which may contain an address.
 
 use super::field_table::BETWEEN;
 use crate::environment::cpuinfo::{find_cpu_caches, read_online_cpus};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 const CPUS: &str = "sys/devices/system/cpu";
 
-/// Hardware as text. `None` where the machine does not show it, and in records from before it was kept.
+/// Hardware as text. A field is `None` if the machine does not show it, and in records older than the field.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Hardware {
@@ -19,7 +19,7 @@ pub struct Hardware {
     pub cache_ways: Option<String>,
     /// The frequency that the manufacturer states, without turbo.
     pub nominal_clock: Option<String>,
-    /// Memory modules by the firmware's tables, which usually only root may read.
+    /// Memory modules, from the firmware's tables, which usually only root may read.
     pub memory_modules: Option<String>,
     /// Disks with a device behind them: model, size, whether they rotate, and the speed of an NVMe disk's bus.
     pub disks: Option<String>,
@@ -27,7 +27,7 @@ pub struct Hardware {
     pub network_cards: Option<String>,
 }
 
-/// Why a field of the hardware is unknown, in a sentence; `None` of a field whose reason is not looked for.
+/// Why a field of the hardware is unknown, as a sentence; `None` for fields whose reason cannot be determined.
 pub fn unknown_reason(field: &str) -> Option<String> {
     match field {
         "memory_modules" => memory_module::bandwidth_limit().err(),
@@ -58,7 +58,7 @@ impl Hardware {
     }
 }
 
-/// Equal entries as one with their number, in order of appearance; `None` if there are none.
+/// Joins entries to one text, equal ones as one with their number, in order of appearance; `None` if there are none.
 fn join_counted(entries: impl Iterator<Item = String>) -> Option<String> {
     let mut counted: Vec<(String, usize)> = Vec::new();
     for entry in entries {
@@ -74,7 +74,7 @@ fn join_counted(entries: impl Iterator<Item = String>) -> Option<String> {
     (!counted.is_empty()).then(|| counted.iter().map(text).collect::<Vec<_>>().join(BETWEEN))
 }
 
-/// `L1 Data 8 | L2 Unified 16`, each kind once; CPUs that differ show all values.
+/// Ways per kind of cache, such as `L1 Data 8 | L2 Unified 16`. If CPUs differ, all their values are listed.
 fn read_cache_ways(files: &KernelFiles) -> Option<String> {
     let caches = read_online_cpus(files).into_iter().flat_map(|cpu| find_cpu_caches(files, cpu));
     let ways = |(level, kind, directory): (u8, String, String)| {
@@ -87,7 +87,7 @@ fn read_cache_ways(files: &KernelFiles) -> Option<String> {
     (!found.is_empty()).then(|| found.join(BETWEEN))
 }
 
-/// `2600 MHz`, by intel_pstate in kHz or by the firmware's CPPC tables in MHz; cores of several kinds show all values.
+/// The nominal clock, such as `2600 MHz`, from intel_pstate (kHz) or the firmware's CPPC tables (MHz). If cores differ, all are listed.
 fn read_nominal_clock(files: &KernelFiles) -> Option<String> {
     let each = |file: &str, per_mhz: u32| {
         let cpus = files.entry_names(CPUS).into_iter();
@@ -97,22 +97,22 @@ fn read_nominal_clock(files: &KernelFiles) -> Option<String> {
     each("cpufreq/base_frequency", 1000).or_else(|| each("acpi_cppc/nominal_freq", 1))
 }
 
-/// The frequency at the end of a name such as `Intel(R) Xeon(R) CPU @ 2.60GHz`.
+/// The frequency at the end of a name such as `Intel(R) Xeon(R) CPU @ 2.60GHz`, as `2600 MHz`.
 fn clock_in_model_name(model: &str) -> Option<String> {
     let (_, clock) = model.rsplit_once('@')?;
     let ghz: f64 = clock.trim().strip_suffix("GHz")?.trim().parse().ok()?;
     Some(format!("{:.0} MHz", 1000.0 * ghz))
 }
 
-// Disks and network cards, by `/sys`.
+// Disks and network cards, read from `/sys`.
 
 /// Bytes of a sector in `/sys/block/*/size`, for every disk.
 const SECTOR: u64 = 512;
 /// The longest model that is shown, characters: NVMe has 40.
 const LONGEST: usize = 48;
 
-/// `nvme0n1 (Samsung SSD 990), 1000 GB, not rotating, 16.0 GT/s PCIe × 4`, `vda, 20 GB, rotating, bus virtio`; loop devices, compressed memory and the like are
-/// left out.
+/// The disks, such as `nvme0n1 (Samsung SSD 990), 1000 GB, not rotating, 16.0 GT/s PCIe × 4` or `vda, 20 GB, rotating, bus virtio`.
+/// Loop devices, compressed memory and the like are left out.
 fn describe_disks(files: &KernelFiles) -> Option<String> {
     let names = files.entry_names("sys/block").into_iter();
     let names = names.filter(|name| files.has(&format!("sys/block/{name}/device")));
@@ -122,7 +122,7 @@ fn describe_disks(files: &KernelFiles) -> Option<String> {
 
 fn describe_disk(files: &KernelFiles, name: &str) -> String {
     let line = |file: &str| files.read_first_line(&format!("sys/block/{name}/{file}"));
-    // The model is a text of the device's firmware.
+    // The model is text from the device's firmware, so hostile characters are replaced.
     let model = line("device/model").map(|model| format!(" ({})", inert::neutralize_line(&model, LONGEST)));
     let sectors = line("size").and_then(|sectors| sectors.parse::<u64>().ok());
     let rotates = line("queue/rotational").and_then(|word| match word.as_str() {
@@ -144,13 +144,13 @@ fn describe_disk(files: &KernelFiles, name: &str) -> String {
     std::iter::once(head).chain(parts.into_iter().flatten()).collect::<Vec<_>>().join(", ")
 }
 
-/// `igc, 1000 Mb/s`; interfaces without a device, such as `lo` and bridges, are left out.
+/// The network cards, such as `igc, 1000 Mb/s`. Interfaces without a device, such as `lo` and bridges, are left out.
 fn describe_network_cards(files: &KernelFiles) -> Option<String> {
     let class = "sys/class/net";
     let cards = files.entry_names(class).into_iter().filter_map(|name| {
         let link = std::fs::read_link(files.path(&format!("{class}/{name}/device/driver"))).ok()?;
         let driver = link.file_name()?.to_string_lossy().into_owned();
-        // Without a link, and for a card that has no fixed speed, the kernel refuses or says -1.
+        // If there is no link or the card has no fixed speed, the kernel refuses the reading or reports -1.
         let speed = files.read_number::<i64>(&format!("{class}/{name}/speed")).filter(|speed| *speed > 0);
         Some(speed.map_or(driver.clone(), |speed| format!("{driver}, {speed} Mb/s")))
     });
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_are_told_once_a_kind_and_zero_is_unknown() {
+    fn cache_ways_are_listed_once_per_kind_and_zero_is_left_out() {
         let machine = Machine::with_files(&[("sys/devices/system/cpu/online", "0-1")]);
         for (cpu, index, file, text) in [
             (0, 0, "level", "1"),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nominal_clock_is_the_kernels_and_else_that_of_the_name() {
+    fn the_nominal_clock_is_read_from_the_kernel_else_from_the_model_name() {
         let clock = |files: &[(&str, &str)]| {
             let named = Some("Intel(R) Xeon(R) CPU E5-2690 @ 2.90GHz");
             Hardware::read(&Machine::with_files(files).files, named).nominal_clock
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_is_told_with_what_its_kind_shows() {
+    fn a_disk_is_described_by_the_properties_that_it_shows() {
         let machine = Machine::with_files(&[
             ("sys/block/nvme0n1/device/model", "Fast Disk 990   \n"),
             ("sys/block/nvme0n1/device/device/current_link_speed", "16.0 GT/s PCIe\n"),
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_without_a_link_speed_has_its_bus() {
+    fn a_disk_without_a_link_speed_is_described_by_its_bus() {
         let machine = Machine::with_files(&[("sys/block/vda/queue/rotational", "1\n")]);
         machine.write_file("sys/block/vda/device/vendor", "0x1af4");
         symlink("../../../../bus/virtio", machine.files.path("sys/block/vda/device/subsystem"))
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_gives_a_terminal_no_order() {
+    fn a_disk_model_cannot_send_escape_codes_to_a_terminal() {
         let machine = Machine::with_files(&[("sys/block/sda/device/model", "\u{1b}[31mred\u{202e}")]);
         let disks = describe_disks(&machine.files).expect("a disk");
         assert!(!disks.contains(inert::is_hostile) && disks.contains("red"), "{disks:?}");
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn cards_are_told_by_driver_and_speed_and_by_no_name() {
+    fn network_cards_are_described_by_driver_and_speed_without_their_names() {
         let machine = Machine::with_files(&[
             ("sys/class/net/enx001122334455/speed", "1000\n"),
             ("sys/class/net/eth1/speed", "-1\n"),

@@ -1,4 +1,4 @@
-//! What a process inherits, what limits it, and where its files lie: all that its numbers depend on beside the machine.
+//! What a process inherits, what limits it, and where its files lie: everything beside the machine that affects its numbers.
 //!
 //! Nothing here identifies a machine or its owner: paths, addresses and names of users are left out.
 
@@ -7,7 +7,7 @@ use crate::platform::{control_group, mount, volume};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// The surroundings of a process. `None` where the kernel does not tell, and in records from before they were kept.
+/// The surroundings of a process. A field is `None` if the kernel does not report it, and in records older than the field.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Surroundings {
@@ -15,31 +15,31 @@ pub struct Surroundings {
     pub scratch_options: Option<String>,
     /// Block device below the scratch directory, with the model of its disk.
     pub scratch_device: Option<String>,
-    /// Filters of system calls: `off`, or their mode and number. The kernel does not tell what is in them.
+    /// Seccomp filters of system calls: `off`, or their mode or number. The kernel does not show their content.
     pub seccomp: Option<String>,
     /// What the kernel does about speculative stores in this process.
     pub store_bypass: Option<String>,
     /// What the kernel does about indirect branches in this process.
     pub indirect_branches: Option<String>,
-    /// Scheduling class, with the priority of those that have one.
+    /// Scheduling class, followed by the priority if the class has one.
     pub scheduling: Option<String>,
     /// Niceness, from -20 to 19.
     pub nice: Option<String>,
-    /// Memory that control groups allow: the smallest limits of this group and those above it.
+    /// Memory limits by control groups: the smallest of this group and those above it.
     pub memory_limit: Option<String>,
     /// Rates to which control groups limit devices.
     pub io_limit: Option<String>,
     /// NUMA nodes from which this process may take memory.
     pub memory_nodes: Option<String>,
-    /// Whether the user namespace is the one that the machine began with.
+    /// Whether the process is in the initial user namespace.
     pub user_namespace: Option<String>,
     /// The program that traces this process.
     pub tracer: Option<String>,
-    /// Variables that change what the C library does, and a burden that `syscost burden` has put on.
+    /// Variables that change what the C library does, and the variable that `syscost burden` sets.
     pub environment: Option<String>,
     /// Whether programs that this process starts can gain privileges.
     pub new_privileges: Option<String>,
-    /// Whether addresses of this process are drawn by chance.
+    /// Whether the address space of this process is randomized.
     pub layout: Option<String>,
     /// By how much the kernel may delay a timer of this process, ns.
     pub timer_slack_ns: Option<String>,
@@ -88,18 +88,18 @@ const CLASSES: [&str; 7] = ["other", "fifo", "rr", "batch", "unknown", "idle", "
 /// `ADDR_NO_RANDOMIZE` of personality(2).
 const NO_RANDOMIZE: u32 = 0x0004_0000;
 
-/// A line of `/proc/PID/status`.
+/// The value of a line in `/proc/PID/status`; `None` if it is missing or empty.
 fn status_value(status: &str, key: &str) -> Option<String> {
     field(status, key).filter(|value| !value.is_empty()).map(String::from)
 }
 
-/// A line that is 0 or 1, as the word for it.
+/// The word for a line of `/proc/PID/status` whose value is 0 or 1.
 fn status_flag_word(status: &str, key: &str, words: [&str; 2]) -> Option<String> {
     let number: usize = field(status, key)?.parse().ok()?;
     words.get(number).map(|word| (*word).to_owned())
 }
 
-/// `off`, `strict`, or the number of filters, which kernels before 5.9 do not tell.
+/// `off`, `strict`, or the number of filters; `filtered` on kernels before 5.9, which do not show the number.
 fn seccomp_state(status: &str) -> Option<String> {
     let filters = field(status, "Seccomp_filters");
     Some(match (field(status, "Seccomp")?, filters) {
@@ -111,9 +111,9 @@ fn seccomp_state(status: &str) -> Option<String> {
     })
 }
 
-/// Scheduling class and niceness, by `/proc/PID/stat`: fields 19, 40 and 41 (proc_pid_stat(5)).
+/// Scheduling class and niceness from `/proc/PID/stat`: fields 19, 40 and 41 (proc_pid_stat(5)).
 fn parse_scheduling(stat: &str) -> Option<(String, String)> {
-    // The name in brackets may hold anything; behind it come the fields from the third on.
+    // The process name in parentheses may contain any character, even `)`. The third field follows the last `)`.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
     let [nice, priority, class] = [16, 37, 38].map(|at| fields.get(at).copied());
     let name = CLASSES.get(class?.parse::<usize>().ok()?).copied().unwrap_or("unknown");
@@ -121,7 +121,7 @@ fn parse_scheduling(stat: &str) -> Option<(String, String)> {
     Some((class, nice?.to_owned()))
 }
 
-/// Whether this is the initial user namespace, which maps every id to itself, or another.
+/// `initial` for the initial user namespace, which maps every id to itself, else `another`.
 fn user_namespace_kind(map: &str) -> &'static str {
     let is_whole = map.split_ascii_whitespace().eq(["0", "0", "4294967295"]);
     if is_whole { "initial" } else { "another" }
@@ -134,8 +134,8 @@ fn tracing_program(files: &KernelFiles, status: &str) -> Option<String> {
     Some(if pid == "0" { "none".into() } else { name() })
 }
 
-/// The environment variables that change numbers, sorted, as the process started with them. Paths are cut to their
-/// last part.
+/// The environment variables that change numbers, sorted, with their values at the start of the process. Paths are cut to
+/// their last part. `none` if there are none.
 fn relevant_variables(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let is_asked = |entry: &&str| VARIABLES.iter().any(|name| entry.starts_with(name));
@@ -152,13 +152,13 @@ fn strip_directories(entry: &str) -> Option<String> {
     Some(format!("{name}={}", parts.join(":")))
 }
 
-/// Whether addresses are drawn by chance, by `/proc/PID/personality`.
+/// `random` or `fixed`: whether `/proc/PID/personality` allows randomized addresses.
 fn address_layout(personality: &str) -> Option<String> {
     let bits = u32::from_str_radix(personality, 16).ok()?;
     Some(if bits & NO_RANDOMIZE == 0 { "random" } else { "fixed" }.into())
 }
 
-/// The type in a label of SELinux, whose categories each container draws anew; the profile of AppArmor without directories.
+/// The type in an SELinux label, without categories, which differ in every container; the AppArmor profile without directories.
 fn security_profile(line: &str) -> String {
     let line = line.trim_end_matches('\0');
     let kind = line.split(':').nth(2).unwrap_or(line);
@@ -218,7 +218,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn filters_are_counted_where_the_kernel_tells() {
+    fn seccomp_filters_are_counted_if_the_kernel_shows_their_number() {
         let filters = |text: &str| seccomp_state(text).unwrap_or_default();
         assert_eq!(filters("Seccomp:\t0\nSeccomp_filters:\t0\n"), "off");
         assert_eq!(filters("Seccomp:\t2\nSeccomp_filters:\t1\n"), "1 filter");
@@ -227,15 +227,15 @@ mod tests {
     }
 
     #[test]
-    fn the_class_and_the_niceness_are_read_whatever_the_name_of_the_process_is() {
+    fn class_and_niceness_are_read_even_if_the_process_name_has_parentheses() {
         let stat = |nice: i32, priority: u32, class: u32| {
             let middle = "0 ".repeat(20);
             format!("7 (a) b) R 1 2 3 4 5 6 7 8 9 10 11 12 13 14 20 {nice} {middle}{priority} {class} 0 0\n")
         };
-        let told = |text: String| parse_scheduling(&text).expect("a line of the kernel's");
-        assert_eq!(told(stat(5, 0, 0)), ("other".into(), "5".into()));
-        assert_eq!(told(stat(0, 50, 1)), ("fifo 50".into(), "0".into()));
-        assert_eq!(told(stat(-3, 0, 3)), ("batch".into(), "-3".into()));
+        let parsed = |text: String| parse_scheduling(&text).expect("a line of the kernel's");
+        assert_eq!(parsed(stat(5, 0, 0)), ("other".into(), "5".into()));
+        assert_eq!(parsed(stat(0, 50, 1)), ("fifo 50".into(), "0".into()));
+        assert_eq!(parsed(stat(-3, 0, 3)), ("batch".into(), "-3".into()));
         assert_eq!(parse_scheduling("7 (a) R 1\n"), None);
         let live = std::fs::read_to_string("/proc/self/stat").expect("a line");
         assert!(parse_scheduling(&live).is_some_and(|(class, _)| class != "unknown"));
@@ -262,26 +262,26 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_that_maps_a_part_is_another() {
+    fn a_user_namespace_that_maps_only_some_ids_is_another() {
         assert_eq!(user_namespace_kind("         0          0 4294967295\n"), "initial");
         assert_eq!(user_namespace_kind("0 100000 65536\n"), "another");
         assert_eq!(user_namespace_kind(""), "another", "nothing is mapped yet");
     }
 
     #[test]
-    fn fixed_addresses_are_told_by_a_bit() {
+    fn fixed_addresses_follow_from_a_bit_of_the_personality() {
         assert_eq!(address_layout("00000000").as_deref(), Some("random"));
         assert_eq!((address_layout("00040000").as_deref(), address_layout("x")), (Some("fixed"), None));
     }
 
     #[test]
-    fn a_label_is_told_without_what_each_container_draws() {
+    fn a_security_label_is_reported_without_its_categories() {
         assert_eq!(security_profile("/usr/bin/man (enforce)"), "man (enforce)");
         assert_eq!(security_profile("system_u:system_r:container_t:s0:c123,c456\0"), "container_t");
         assert_eq!(security_profile("unconfined"), "unconfined");
     }
 
-    /// A machine whose root is mounted so.
+    /// A machine whose root has this line in `mountinfo`.
     fn machine(mount: &str) -> Machine {
         Machine::with_files(&[("proc/self/mountinfo", &format!("{mount}\n"))])
     }
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_the_mount_and_of_the_file_system_are_told_together() {
+    fn options_of_the_mount_and_of_the_file_system_are_listed_together() {
         let line = "27 1 254:0 / / rw,noatime shared:1 - ext4 /dev/vda rw,discard,data=journal";
         assert_eq!(mount_options(line), "data=journal,discard,noatime,rw");
     }
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_is_told_by_its_name_and_model_and_a_loop_device_by_no_number() {
+    fn a_disk_is_described_by_name_and_model_and_a_loop_device_without_its_number() {
         let machine = machine("27 1 254:1 / / rw - ext4 /dev/vda1 rw");
         for (number, place) in [("254:1", "vda/vda1"), ("7:3", "loop3")] {
             machine.write_file(&format!("sys/devices/{place}/dev"), number);
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_system_without_a_device_says_so() {
+    fn a_file_system_without_a_device_is_reported_as_none() {
         let memory = machine("25 24 0:23 / / rw - tmpfs tmpfs rw,size=100k");
         assert_eq!(block_device_name(&memory.files, Path::new("/")).as_deref(), Some("none (tmpfs)"));
         assert_eq!(block_device_name(&Machine::with_files(&[]).files, Path::new("/")), None);

@@ -41,7 +41,7 @@ fn a_guest_is_described_without_being_named() {
 }
 
 #[test]
-fn settings_are_read_in_force() {
+fn the_settings_in_force_are_read() {
     let guest = take(GUEST);
     assert_eq!(guest.smt, Smt::Off);
     assert_eq!(guest.turbo, Some(true));
@@ -53,7 +53,7 @@ fn settings_are_read_in_force() {
 }
 
 #[test]
-fn no_turbo_says_what_is_forbidden() {
+fn turbo_is_off_where_no_turbo_is_one() {
     let file = "sys/devices/system/cpu/intel_pstate/no_turbo";
     assert_eq!(take(&[(file, "1\n")]).turbo, Some(false));
     assert_eq!(take(&[(file, "0\n")]).turbo, Some(true));
@@ -68,16 +68,16 @@ fn a_hypervisor_is_known_by_its_product_name() {
 
 #[test]
 fn no_hypervisor_is_told_only_where_the_kernel_describes_the_processor() {
-    let told = |machine: &Fingerprint| {
+    let hypervisor_text = |machine: &Fingerprint| {
         machine.field_values().find(|(field, _)| *field == "hypervisor").and_then(|(_, value)| value)
     };
     // `/proc` with `subset=pid` has no cpuinfo.
-    assert_eq!(told(&take(&[])), None);
+    assert_eq!(hypervisor_text(&take(&[])), None);
     assert_eq!(
-        told(&take(&[("proc/cpuinfo", "vendor_id : GenuineIntel\nflags : fpu\n")])).as_deref(),
+        hypervisor_text(&take(&[("proc/cpuinfo", "vendor_id : GenuineIntel\nflags : fpu\n")])).as_deref(),
         Some("none")
     );
-    assert_eq!(told(&take(GUEST)).as_deref(), Some("unnamed"));
+    assert_eq!(hypervisor_text(&take(GUEST)).as_deref(), Some("unnamed"));
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn newer_code_reads_a_record_that_lacks_fields() {
 }
 
 #[test]
-fn a_record_gives_back_what_it_was_given() {
+fn a_fingerprint_is_read_as_it_was_written() {
     let guest = Fingerprint { cpu_quota: Some(1.5), ..take(GUEST) };
     let text = serde_json::to_string(&guest).expect("plain data");
     assert_eq!(serde_json::from_str::<Fingerprint>(&text).expect("its own text"), guest);

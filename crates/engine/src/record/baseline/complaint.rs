@@ -1,4 +1,4 @@
-//! A check of each case of a baseline, before it is compared.
+//! Checks each case of a baseline before the comparison.
 
 use crate::error::{Error, Result};
 use crate::record::Record;
@@ -16,23 +16,23 @@ pub struct Complaint {
     pub path: PathBuf,
     /// The kind of fault.
     pub kind: Kind,
-    /// In a sentence: the file, what was expected of it, and what to do.
+    /// A sentence with the file, what was expected of it, what was found, and what to do.
     pub sentence: String,
 }
 
-/// The ways in which a baseline can fail.
+/// The kinds of faults of a baseline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Nothing was saved for this case under this name.
+    /// No files were saved for this case under this name.
     Missing,
-    /// Something was saved, and cannot be read.
+    /// A file was saved, but cannot be read.
     Broken,
-    /// It was saved in another unit.
+    /// The case was saved in another unit.
     OtherUnit,
 }
 
-/// What Criterion reads of a baseline. It panics at an estimate that is missing and at fewer than two samples, and waits for
-/// ever at a pipe, so that none of these may reach it.
+/// The part of a baseline that Criterion reads. Criterion panics if an estimate is missing or there are fewer than two samples,
+/// and waits for ever at a pipe, so such files must not reach it.
 #[derive(Deserialize)]
 struct Estimates {
     #[serde(flatten)]
@@ -74,7 +74,7 @@ const ESTIMATED: [&str; 4] = ["mean", "median", "median_abs_dev", "std_dev"];
 /// The fewest samples of a case that Criterion can compare.
 const FEWEST: usize = 2;
 
-/// What is wrong with one of Criterion's files of a baseline.
+/// A fault of one of Criterion's files of a baseline.
 struct Fault {
     path: PathBuf,
     kind: Kind,
@@ -82,11 +82,12 @@ struct Fault {
     found: String,
 }
 
-/// Whether Criterion can compare with what is saved in this directory of a case and a baseline.
+/// Whether Criterion can compare with the files in this directory, which belongs to one case and one baseline.
 pub fn is_readable_baseline(directory: &Path) -> bool {
     find_fault(directory).is_none()
 }
 
+/// The first fault of Criterion's files in this directory; `None` if Criterion can compare with them.
 fn find_fault(directory: &Path) -> Option<Fault> {
     let estimates = |bytes: &[u8], path: &Path, expected: &str| {
         let estimates: Estimates = parse::foreign_json(path, bytes, expected)?;
@@ -122,8 +123,8 @@ fn fault_in_file(
     }
 }
 
-/// Looks at the baseline of each case (its id, and its directory below Criterion's home) and complains
-/// where it is missing, broken, or measured in another unit than this one.
+/// Checks the baseline of each case, which is given by its id and its directory below Criterion's home. Returns a complaint
+/// for each that is missing, broken, or measured in another unit than `unit`.
 pub fn check_cases(home: &Path, name: &str, ids: &[(String, PathBuf)], unit: &str) -> Vec<Complaint> {
     let store = Store::at(home);
     let ours = store.baseline_path(name).unwrap_or_else(|_| store.home().into());
@@ -142,7 +143,8 @@ pub fn check_cases(home: &Path, name: &str, ids: &[(String, PathBuf)], unit: &st
     ids.iter().filter_map(complaint).collect()
 }
 
-/// No record of ours, or none with this case, is no fault: a run that was killed has saved Criterion's files and not yet ours.
+/// The fault that our record cannot be read or has another unit. A missing record or case is no fault: a killed run
+/// may have saved only Criterion's files.
 fn unit_fault(
     id: &str,
     path: &Path,
@@ -230,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_criterion_would_panic_at_is_broken() {
+    fn files_at_which_criterion_would_panic_are_broken() {
         let (sound, samples) = (estimates("3.1"), sample("1,1", "3.1,3.2"));
         let mean = r#"{"mean":{"point_estimate":3.1}}"#;
         for estimates in [mean, &estimates("\"x\""), "[]", &sound.replace("std_dev", "deviation")] {
@@ -256,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn another_unit_is_no_baseline() {
+    fn a_baseline_in_another_unit_is_a_complaint() {
         let home = whole();
         let counted = Record { unit: "instructions".into(), ..fixture_run::fixture_record() };
         Store::at(home.path()).merge_baseline("main", &counted).unwrap();
@@ -266,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_that_our_record_lacks_is_criterions_alone() {
+    fn a_case_that_our_record_lacks_is_no_complaint() {
         let home = whole();
         let mut record = fixture_run::fixture_record();
         record.groups.truncate(1);

@@ -1,5 +1,5 @@
-//! From bytes to a record, with an error that says which field is wrong and what to do. Does no I/O: the path is
-//! named in errors only.
+//! Parses bytes to a record; an error says which field is wrong and what to do. Does no I/O: the path is used
+//! in errors only.
 
 use crate::error::{Error, Result};
 use crate::json_line::parse_value;
@@ -8,10 +8,10 @@ use crate::record::{FORMAT, Record, soundness};
 use serde::de::{DeserializeOwned, Error as _, IgnoredAny};
 use std::path::Path;
 
-/// The longest cause, in characters: it may quote a string of any length.
+/// The longest cause in a message, in characters. Longer ones are cut, because they may quote a string of any length.
 const LONGEST_CAUSE: usize = 200;
 
-/// The version alone is parsed first, so that a record of a newer syscost is not reported as damaged.
+/// The version of a file. It is parsed first, so that a record of a newer syscost is not reported as damaged.
 #[derive(serde::Deserialize)]
 struct Version {
     #[serde(alias = "format", alias = "bundle", alias = "paired")]
@@ -37,7 +37,7 @@ pub fn record_at_line(path: &Path, bytes: &[u8], above: usize) -> Result<Record>
 /// Reads one or more records that follow one another.
 ///
 /// # Errors
-/// As [`record`], of the first that fails.
+/// As [`record`], for the first record that fails.
 pub fn records(path: &Path, bytes: &[u8]) -> Result<Vec<Record>> {
     let mut records = Vec::new();
     let (mut rest, mut above) = (bytes, 0);
@@ -50,7 +50,7 @@ pub fn records(path: &Path, bytes: &[u8]) -> Result<Vec<Record>> {
     Ok(records)
 }
 
-/// Reads a file of syscost's own with a version `newest` in this field; `kind` says what it is.
+/// Reads a file of syscost whose version must be `newest` in this field; `kind` describes the file in errors.
 ///
 /// # Errors
 /// As [`record`].
@@ -65,15 +65,15 @@ pub fn versioned<T: DeserializeOwned>(
     text.parse_json(kind)
 }
 
-/// Reads a file of another program's, of which `expected` says what it is.
+/// Reads a file of another program; `expected` describes its content in errors.
 ///
 /// # Errors
-/// The text is no JSON, or holds something else.
+/// The text is no JSON, or has other content.
 pub fn foreign_json<T: DeserializeOwned>(path: &Path, bytes: &[u8], expected: &str) -> Result<T> {
     Text { path, bytes, above: 0 }.parse_json(expected)
 }
 
-/// The length of the first of several values; of all bytes if it has no end.
+/// The length of the first of several JSON values, bytes; the length of all bytes if the value is malformed.
 fn first_value_length(bytes: &[u8]) -> usize {
     let mut values = serde_json::Deserializer::from_slice(bytes).into_iter::<IgnoredAny>();
     match values.next() {
@@ -82,7 +82,7 @@ fn first_value_length(bytes: &[u8]) -> usize {
     }
 }
 
-/// A text, and where it stands.
+/// A text and its place in a file.
 struct Text<'a> {
     path: &'a Path,
     bytes: &'a [u8],
@@ -130,7 +130,7 @@ impl Text<'_> {
     }
 
     fn parse_json<T: DeserializeOwned>(&self, expected: &str) -> Result<T> {
-        // UTF-8 first: a line and column in bytes that are no text mean nothing to an editor.
+        // UTF-8 is checked first, because in other bytes a line and column would mean nothing to an editor.
         let text = std::str::from_utf8(self.bytes);
         let text = text.map_err(|e| (serde_json::Error::custom(e), String::new()));
         text.and_then(|text| parse_value(inert::neutralize_json(text).as_bytes())).map_err(
@@ -167,18 +167,18 @@ fn error_cause(error: &serde_json::Error) -> String {
     inert::neutralize_line(text.rfind(" at line ").map_or(text.as_str(), |end| &text[..end]), LONGEST_CAUSE)
 }
 
-// The seal of a stored run: a CRC-32 over all of it, so that one flipped bit is found. It stands in the JSON itself,
-// where older versions overlook it: `{"sealed":true,…,"seal":"01234567"}`. The mark at the beginning says that there is one
-// at the end, so that a damaged seal is not taken for none.
+// The seal of a stored run: a CRC-32 over the whole text, so that one flipped bit is found. It is a field of the JSON, which
+// older versions ignore: `{"sealed":true,…,"seal":"01234567"}`. The mark at the beginning says that a seal ends the text, so
+// that a text with a damaged seal is not taken for one without a seal.
 
 /// How a sealed text begins.
 const MARK: &[u8] = b"{\"sealed\":true,";
-/// What stands before the checksum at the end.
+/// The text before the checksum at the end.
 const KEY: &[u8] = b",\"seal\":\"";
-/// Bytes from the key to the end.
+/// Number of bytes from the key to the end of the text.
 const TAIL: usize = KEY.len() + 8 + 2;
 
-/// The JSON object with its seal.
+/// The JSON object with its seal added; any other text unchanged.
 pub fn add_seal(json: &[u8]) -> Vec<u8> {
     let Some(inner) = json.strip_prefix(b"{").and_then(|rest| rest.strip_suffix(b"}")) else {
         return json.to_vec();
@@ -189,7 +189,7 @@ pub fn add_seal(json: &[u8]) -> Vec<u8> {
     text
 }
 
-/// Whether the text is as it was sealed, or never was sealed.
+/// Whether the text matches its seal, or has no seal.
 pub fn is_seal_valid(text: &[u8]) -> bool {
     let text = text.trim_ascii();
     let (before, end) = text.split_at(text.len().saturating_sub(TAIL));
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_json_is_placed_by_line_and_column() {
+    fn broken_json_is_reported_by_line_and_column() {
         let text = message("{\n \"format\": 3,\n ?");
         assert!(text.starts_with("runs/x.json: line 3, column 2: expected"), "{text}");
         assert!(text.contains("damaged"), "{text}");
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_an_error() {
+    fn bytes_that_are_not_utf8_are_an_error() {
         let text = record(Path::new("x"), b"{\"format\xff").unwrap_err().to_string();
         assert!(text.contains("utf-8"), "{text}");
     }
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_without_a_seal_holds() {
+    fn a_text_without_a_seal_is_valid() {
         for text in ["{}", "", "{\"format\":3}", "[]", "x"] {
             assert!(is_seal_valid(text.as_bytes()), "{text}");
         }

@@ -1,4 +1,4 @@
-//! Files that are written whole or not at all, and read up to a limit.
+//! Writes files whole or not at all, and reads them up to a size limit.
 
 use crate::error::{Error, Result};
 use crate::platform::plain_file;
@@ -9,12 +9,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// The largest file that is read, in bytes. A full run is about one megabyte; a larger file is not ours, and reading
-/// it into memory would disturb the machine under measurement.
+/// The largest file that is read, in bytes. A full run has about one megabyte. A file beyond the limit is not ours, and
+/// reading it into memory would disturb the machine under measurement.
 pub const LIMIT: u64 = 64 << 20;
 
-/// Replaces the content of `path`. A reader finds the old content or the new one at any time and after any crash: the
-/// bytes are synced under another name first, then renamed, then the directory is synced.
+/// Replaces the content of `path`. At any time and after any crash a reader finds the old content or the new one. The
+/// bytes are first synced under another name; then the file is renamed, and the directory is synced.
 ///
 /// # Errors
 /// The directory cannot be created, the file cannot be written, or the path names a device, a pipe or a directory.
@@ -26,7 +26,7 @@ pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<()> {
     sync_directory(path)
 }
 
-/// Makes the file `path` of these bytes, whole or not at all, and never in place of another.
+/// Creates the file `path` with these bytes, whole or not at all, and never replaces an existing file.
 ///
 /// # Errors
 /// There is a file of this name, or it cannot be written.
@@ -34,7 +34,7 @@ pub fn create_file(path: &Path, bytes: &[u8]) -> Result<()> {
     if create_unless_taken(path, bytes)? { Ok(()) } else { Err(name_taken_error(path)) }
 }
 
-/// As [`create_file`]; false if there is a file of this name.
+/// As [`create_file`], but returns false if there is a file of this name.
 ///
 /// # Errors
 /// It cannot be written.
@@ -47,8 +47,8 @@ pub fn create_unless_taken(path: &Path, bytes: &[u8]) -> Result<bool> {
     }
 }
 
-/// Takes the name by an empty file and puts the new one over it: some file systems of containers and sticks have neither
-/// links nor a renaming that replaces nothing.
+/// Claims the name with an empty file and renames the new file over it. Some file systems of containers and USB sticks have
+/// neither hard links nor a rename that fails if the target exists.
 fn claim_name_and_persist(file: NamedTempFile, path: &Path) -> Result<bool> {
     match plain_file::create_new(path) {
         Ok(_) => (),
@@ -56,22 +56,22 @@ fn claim_name_and_persist(file: NamedTempFile, path: &Path) -> Result<bool> {
         Err(e) => return Err(Error::file(path, "creating", e)),
     }
     file.persist(path).map_err(|e| {
-        // Empty, and of this process: it would pass for a damaged record.
+        // The empty file is this process' own, and would be taken for a damaged record.
         let _ = std::fs::remove_file(path);
         Error::file(path, "putting the new file in place", e.error)
     })?;
     sync_directory(path).map(|()| true)
 }
 
-/// A file of one process, which grows: made where there was none, and from then on replaced by its longer self.
+/// A file that one process writes repeatedly: the first write creates it, and each later write replaces it.
 #[derive(Debug, Default)]
 pub struct OwnFile(Option<PathBuf>);
 
 impl OwnFile {
-    /// Writes it, whole or not at all.
+    /// Writes the file, whole or not at all.
     ///
     /// # Errors
-    /// At the first time there is a file of this name, or it cannot be written.
+    /// The file cannot be written, or exists already at the first write.
     pub fn write(&mut self, path: &Path, bytes: &[u8]) -> Result<()> {
         if self.0.as_deref() == Some(path) {
             return replace_file(path, bytes);
@@ -89,19 +89,19 @@ pub fn check_creatable(path: &Path) -> Result<()> {
     if path.symlink_metadata().is_ok() {
         return Err(name_taken_error(path));
     }
-    write(path, &SOME).map(drop)
+    write(path, &TRIAL_BYTES).map(drop)
 }
 
-/// About the size of a record of a few processes.
-static SOME: [u8; 64 << 10] = [0; 64 << 10];
+/// Content of trial files: about as long as a record of a few processes.
+static TRIAL_BYTES: [u8; 64 << 10] = [0; 64 << 10];
 
 /// Checks before a long measurement that a file can be made in this directory, by making and removing one.
 ///
 /// # Errors
 /// The directory cannot be made or written to, or the disk is full.
 pub fn check_writable(directory: &Path) -> Result<()> {
-    // Not brought to the disk, which may take longer than all that a run looks at before it begins.
-    write_temporary(&directory.join("a file"), &SOME).map(drop)
+    // The file is not synced: that may take longer than all other checks before a run.
+    write_temporary(&directory.join("a file"), &TRIAL_BYTES).map(drop)
 }
 
 fn name_taken_error(path: &Path) -> Error {
@@ -112,7 +112,7 @@ fn name_taken_error(path: &Path) -> Error {
     ))
 }
 
-/// A temporary file beside `path` with these bytes, on the disk.
+/// Writes these bytes to a temporary file beside `path`, and syncs it to the disk.
 fn write(path: &Path, bytes: &[u8]) -> Result<Temporary> {
     let temporary = write_temporary(path, bytes)?;
     let synced = temporary.file.as_file().sync_all();
@@ -135,47 +135,47 @@ fn sync_directory(path: &Path) -> Result<()> {
     synced.map_err(|e| Error::file(directory, "bringing the directory to the disk", e))
 }
 
-/// The parent of a bare file name is empty, which names no directory.
+/// The directory of this file; `.` for a bare file name, whose parent is empty.
 fn parent_directory(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// The whole file.
+/// Reads the whole file.
 ///
 /// # Errors
-/// It cannot be read, is no plain file, or is above [`LIMIT`].
+/// The file cannot be read, is no plain file, or is larger than [`LIMIT`].
 pub fn read(path: &Path) -> Result<Vec<u8>> {
     plain_file::read(path, LIMIT)
 }
 
-// Temporary files in the directory of the file that they become. They are removed with their writer, or, if it was
+// Temporary files in the directory of the file that they become. They are removed when their writer ends or, if it was
 // killed, by the next writer in the same directory.
 
 const PREFIX: &str = ".syscost-";
 
-/// Files that are made until one is not taken for an orphan: some file systems number a file anew at every look.
+/// The most files that are made until one still has its name. Some file systems give a file a new number at every look.
 const TRIES: u32 = 3;
 
-/// A file of this process alone.
+/// A temporary file of this process, with its lock.
 struct Temporary {
     file: NamedTempFile,
     _lock: Option<Flock<File>>,
 }
 
-/// A fresh file in this directory. Its name carries our pid, so that a later writer can tell whether its owner
-/// is alive; it is locked too, because a container that shares the directory does not see our pid.
+/// Makes a fresh file in this directory. Its name has our pid, so that a later writer can tell whether the owner is
+/// alive. It is locked, too, because a container that shares the directory does not see our pid.
 fn create_temporary(directory: &Path) -> io::Result<Temporary> {
     remove_orphans(directory);
     let mut tries = 0;
     loop {
-        // Temporary files are private by default; for a record the umask decides, as for any file.
+        // Temporary files are private by default. A record gets the rights that the umask leaves, as any file does.
         let file = tempfile::Builder::new()
             .prefix(&format!("{PREFIX}{}-", std::process::id()))
             .permissions(Permissions::from_mode(0o666))
             .tempfile_in(directory)?;
         let _lock = file.as_file().try_clone().ok().and_then(try_lock);
         tries += 1;
-        // A writer in another container may have taken it for an orphan before it was locked.
+        // A writer in another container may have removed the file as an orphan before it was locked.
         if plain_file::is_still_at(file.as_file(), file.path()) || tries == TRIES {
             return Ok(Temporary { file, _lock });
         }
@@ -186,7 +186,7 @@ fn try_lock(file: File) -> Option<Flock<File>> {
     Flock::lock(file, FlockArg::LockExclusiveNonblock).ok()
 }
 
-/// Removes this user's files of processes that have ended.
+/// Removes this user's temporary files of processes that have ended.
 fn remove_orphans(directory: &Path) {
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         if !is_orphan(&entry.file_name().to_string_lossy()) {
@@ -195,7 +195,7 @@ fn remove_orphans(directory: &Path) {
         let path = entry.path();
         let locked = plain_file::open_own(&path, Metadata::is_file).and_then(try_lock);
         if locked.is_some_and(|locked| plain_file::is_still_at(&locked, &path)) {
-            // The next writer tries again if this fails.
+            // If this fails, the next writer tries again.
             let _ = std::fs::remove_file(&path);
         }
     }
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_growing_file_replaces_itself_and_no_other() {
+    fn later_writes_of_an_own_file_replace_it_and_no_other_file() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("file.json");
         let mut own = OwnFile::default();
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn others_may_read_what_was_written() {
+    fn a_written_file_has_the_rights_that_the_umask_leaves() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("file.json");
         replace_file(&path, b"").unwrap();
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endless_file_is_refused() {
+    fn a_file_above_the_limit_is_refused() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("large.json");
         std::fs::File::create(&path).unwrap().set_len(LIMIT + 1).unwrap();
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_a_dead_writer_left_is_removed() {
+    fn only_unlocked_files_of_dead_writers_are_removed() {
         let home = tempfile::tempdir().unwrap();
         let dead = home.path().join(format!("{PREFIX}4194305-abc")); // above the largest pid there can be
         let elsewhere = home.path().join(format!("{PREFIX}4194306-abc"));

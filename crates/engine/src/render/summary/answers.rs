@@ -1,5 +1,5 @@
-//! The screen that ends a run: whose numbers these are, a dozen answers and whether they are usual, and what to type next. At
-//! most [`ANSWER_LINES`] lines, so that a terminal of 24 shows it whole above its prompt.
+//! The screen that ends a run: the machine, a dozen answers and whether they are usual, and the next commands to type. It has at
+//! most [`ANSWER_LINES`] lines, so that a terminal of 24 lines shows it whole above the prompt.
 
 use super::{COLUMNS, Line, Summary, case_count_texts, fit_text, look};
 use crate::record::quantity::{format_change, format_half_width};
@@ -16,12 +16,12 @@ use std::collections::BTreeMap;
 pub const ANSWER_LINES: usize = 23;
 /// Lines about the machine and the run.
 const ABOUT: usize = 5;
-/// A figure is usual up to this factor beyond what machines of the kind have shown: they differ in frequency and memory.
+/// A figure is usual up to this factor beyond the range of its kind of machine, whose members differ in frequency and memory.
 const BEYOND_MACHINES: f64 = 1.5;
 /// A figure is usual up to this factor beyond the interval of the last run.
 const BEYOND_LAST: f64 = 1.1;
 
-/// The screen, its lines ended. `usual` holds what machines of this kind have shown, and `state` says how far the run is.
+/// The text of the screen. `usual` holds the ranges of machines of this kind; `state` describes an unfinished run.
 pub fn answer_screen(
     summary: &Summary<'_>,
     usual: &BTreeMap<String, UsualRange>,
@@ -31,7 +31,7 @@ pub fn answer_screen(
     let width = layout.width.map_or(COLUMNS, usize::from).min(COLUMNS);
     let plain = |text: String| Line::new(Tone::Plain, cell::cut_to_width(&text, width));
     let mut above = look::machine_lines(summary, width);
-    // The mitigations may take two lines; the doctor and the run come last.
+    // Mitigations may take two lines: the second of them is left out, since the last lines are the doctor's and the run's.
     while above.len() > ABOUT {
         above.remove(ABOUT - 2);
     }
@@ -50,14 +50,14 @@ pub fn answer_screen(
     lines.into_iter().map(|line| line.tone.paint(line.text.trim_end(), layout.color) + "\n").collect()
 }
 
-/// The answers so far, a line each below the headings: operation, figure, and half the width of its interval.
+/// The answers so far, one line each below the headings: operation, figure, and half width of its interval.
 pub fn answer_lines(summary: &Summary<'_>) -> Vec<String> {
     let usual = BTreeMap::new();
     let answers = answers(summary, &usual);
     if answers.is_empty() { Vec::new() } else { table_of_shape(&answers, 3, false) }
 }
 
-/// What to type next, the longest text first.
+/// Texts with the next commands to type, the longest first.
 fn next_texts(program: &str) -> [String; 4] {
     let revisions = "`ab --a-rev main --b-rev HEAD`";
     [
@@ -68,19 +68,19 @@ fn next_texts(program: &str) -> [String; 4] {
     ]
 }
 
-/// Whether a figure is what one would expect.
+/// How a figure compares with the usual range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
     Usual,
     Slow,
     Fast,
-    /// Its interval is too wide to say.
+    /// The figure's interval is too wide to tell.
     NotSettled,
-    /// Nothing is known that it could be compared with.
+    /// There is no range with which the figure could be compared.
     Unknown,
 }
 
-/// What is usual, and by what.
+/// The source of the usual range, with its values.
 #[derive(Clone, Debug, PartialEq)]
 enum UsualBy<'a> {
     Machines(&'a UsualRange),
@@ -109,7 +109,7 @@ impl UsualBy<'_> {
         }
     }
 
-    /// Where the usual values come from.
+    /// A sentence on the source of the usual range.
     fn source_sentence(&self) -> String {
         match self {
             Self::Machines(range) => {
@@ -139,7 +139,7 @@ struct Answer<'a> {
     last: Option<f64>,
 }
 
-/// The answers of this run, in the order of their places. A skipped case has none.
+/// The answers of this run, ordered by place. A skipped case has no answer.
 fn answers<'a>(summary: &Summary<'a>, usual: &'a BTreeMap<String, UsualRange>) -> Vec<Answer<'a>> {
     let answer = |(id, headline): &'a (String, Headline)| {
         let (_, case) = summary.record.cases().find(|(_, case)| case.id == *id)?;
@@ -164,7 +164,7 @@ fn answers<'a>(summary: &Summary<'a>, usual: &'a BTreeMap<String, UsualRange>) -
     answers
 }
 
-/// The interval of the last run for the figure of a headline.
+/// The interval of a headline's figure in the last run.
 fn last_run_range<'a>(summary: &Summary<'_>, headline: &Headline, id: &str) -> Option<UsualBy<'a>> {
     let last = summary.earlier.first()?;
     let (_, case) = last.cases().find(|(_, case)| case.id == id)?;
@@ -172,6 +172,7 @@ fn last_run_range<'a>(summary: &Summary<'_>, headline: &Headline, id: &str) -> O
 }
 
 impl Answer<'_> {
+    /// Compares the figure and its interval with the usual range.
     fn standing(&self) -> Standing {
         let (Some((figure, measured)), Some(range)) = (&self.figure, &self.range) else {
             return Standing::Unknown;
@@ -183,7 +184,7 @@ impl Answer<'_> {
             (Standing::Slow, Standing::Fast)
         };
         let is_inside = value.low >= low && value.high <= high;
-        // An interval wider than the usual range, or mostly beyond it, promises figures that are not usual.
+        // If an interval is wider than the usual range or lies mostly outside it, the next figures may not be usual.
         let inside = value.high.min(high) - value.low.max(low);
         let is_narrow = value.high * low <= high * value.low && 2.0 * inside >= value.high - value.low;
         match (low..=high).contains(&value.estimate) {
@@ -210,7 +211,7 @@ impl Answer<'_> {
         }
     }
 
-    /// The cells from left to right: operation, figure, next run, whether that is usual, what is usual, change.
+    /// The cells from left to right: operation, figure, interval for the next run, standing, usual range, change since the last run.
     fn cells(&self, ends: bool) -> [String; 6] {
         let mut cells = [self.headline.words, "–", "", "", "", ""].map(str::to_owned);
         cells[3] = self.standing_text();
@@ -232,7 +233,7 @@ impl Answer<'_> {
     }
 }
 
-/// The table: columns are left out from the right until it fits, and the ends of an interval become its half width.
+/// The lines of the table. Until it fits, columns are left out from the right, and the ends of an interval become its half width.
 fn answer_table(answers: &[Answer<'_>], width: usize) -> Vec<Line> {
     let has = |known: fn(&Answer<'_>) -> bool| answers.iter().any(known);
     let columns = match has(|answer| answer.range.is_some()) {

@@ -1,4 +1,4 @@
-//! What to look at: a line for each kind of thing that is not as it should be, with the command that shows more.
+//! What to look at: a line for each kind of problem, with the command that shows more.
 
 use super::{Line, Summary};
 use crate::environment::Fingerprint;
@@ -7,12 +7,12 @@ use crate::record::{CurveRecord, LevelRecord, Record};
 use crate::render::cell::{self, Tone};
 use crate::study::standout::{FAR, Standouts, find_standouts};
 
-/// Names of the farthest from what was expected.
+/// The most cases that are named as farthest from their prediction.
 const NAMED: usize = 3;
 
 pub fn look_lines(summary: &Summary<'_>, width: usize) -> Vec<Line> {
     let found = find_standouts(summary.record);
-    let line = |told| look_line(told, summary.program, width);
+    let line = |item| look_line(item, summary.program, width);
     let before = [
         disputed_clock_look(summary),
         first_case_look(&found.failed, Tone::Red, "disproved or broken"),
@@ -32,7 +32,7 @@ pub fn look_lines(summary: &Summary<'_>, width: usize) -> Vec<Line> {
     std::iter::once(Line::new(Tone::Bold, cell::cut_to_width(&heading, width))).chain(lines).collect()
 }
 
-/// The worst thing that is not as it should be, if numbers are missing or in doubt for it.
+/// A line on the worst problem, if numbers are missing or in doubt because of it.
 pub fn worst_line(summary: &Summary<'_>, width: usize) -> Option<Line> {
     let found = find_standouts(summary.record);
     let worst = disputed_clock_look(summary)
@@ -60,7 +60,7 @@ fn first_case_look(list: &[(&str, &str)], tone: Tone, word: &str) -> Look {
     Some((tone, vec![format!("{} {word}: {id}: {sentence}", list.len())], report_command(id)))
 }
 
-/// The clocks contradict each other.
+/// The line on clocks that contradict each other.
 fn disputed_clock_look(summary: &Summary<'_>) -> Look {
     let group = summary.record.groups.iter().find(|group| group.clock.disputed.is_some())?;
     let (other, by) = group.clock.disputed.as_ref()?;
@@ -101,7 +101,7 @@ fn far_from_expected_look(found: &Standouts<'_>) -> Look {
     Some((Tone::Plain, texts.into(), report_command(farthest.id)))
 }
 
-/// The farthest from what was expected, as many as fit whole on a line of their own: an id that is cut names nothing.
+/// A line with the cases farthest from their prediction. Only ids that fit whole are listed, since a cut id is useless.
 fn farthest_line(found: &Standouts<'_>, width: usize) -> Option<String> {
     let named = found.far_cases().take(NAMED).map(|case| format!("{} {}", format_ratio(case.ratio), case.id));
     let line = named.fold(String::new(), |line, name| {
@@ -125,7 +125,7 @@ fn level_look(levels: &[(&CurveRecord, &LevelRecord)]) -> Look {
     Some((Tone::Plain, vec![ends, short], report_command(&curve.prefix)))
 }
 
-// Whose numbers these are: processor, kernel, hypervisor, mitigations, what the doctor found, and how long it took.
+// The machine and the run: processor, kernel, hypervisor, mitigations, the doctor's findings, and the duration.
 
 pub fn machine_lines(summary: &Summary<'_>, width: usize) -> Vec<Line> {
     let record = summary.record;
@@ -142,7 +142,7 @@ fn or_unknown(text: &Option<String>) -> &str {
     text.as_deref().unwrap_or("unknown")
 }
 
-/// `Intel Xeon, 2 CPUs, core at 3.10 GHz, 8 GiB`.
+/// `Intel Xeon, 2 CPUs, 8 GiB, figures for a core at 3.10 GHz`, and the class of the CPU on a hybrid processor.
 fn processor_line(record: &Record) -> String {
     let known = &record.fingerprint;
     let cpus = known.cpu_count.map(|count| format!(", {count} CPU{}", if count == 1 { "" } else { "s" }));
@@ -154,7 +154,7 @@ fn processor_line(record: &Record) -> String {
     format!("{}{rest}", or_unknown(&known.cpu_model))
 }
 
-/// `Linux 6.8.0, a guest of KVM (product), clock tsc`.
+/// `Linux 6.8.0, a guest of KVM (product)`, and a warning if the build is not optimised.
 fn kernel_line(known: &Fingerprint) -> String {
     let below = match (&known.hypervisor, &known.product) {
         (Some(hypervisor), Some(product)) if hypervisor != product => {
@@ -170,7 +170,7 @@ fn kernel_line(known: &Fingerprint) -> String {
     format!("Linux {}, {below}{build}", or_unknown(&known.kernel_release))
 }
 
-/// What the kernel does about the hardware, and what it does not: on a line of its own where there is no room.
+/// The mitigations at work and the open vulnerabilities: on one line, or on two if one is too narrow.
 fn mitigation_lines(known: &Fingerprint, width: usize) -> Vec<String> {
     let that = |beginning: &str| -> Vec<&str> {
         let found = known.mitigations.iter().filter(|(_, state)| state.starts_with(beginning));
@@ -215,7 +215,7 @@ fn run_line(record: &Record) -> String {
     format!("run {}, scale {}{worth}{took}{unit}", record.run, record.scale)
 }
 
-/// `45 s`, `3 min 28 s`.
+/// Formats a duration in seconds: `45 s`, `3 min 28 s`.
 pub fn format_seconds(seconds: f64) -> String {
     let whole = seconds.round() as u64;
     if whole < 60 { format!("{whole} s") } else { format!("{} min {} s", whole / 60, whole % 60) }
@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_that_tells_nothing_is_unknown_and_one_that_tells_is_told() {
+    fn unknown_properties_are_shown_as_unknown_and_known_mitigations_are_listed() {
         let nothing = Fingerprint::default();
         assert_eq!(kernel_line(&nothing), "Linux unknown, no hypervisor seen");
         assert_eq!(mitigation_lines(&nothing, 80), ["mitigations: the kernel does not tell"]);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_as_one_says_it() {
+    fn a_duration_is_shown_in_minutes_and_seconds() {
         assert_eq!((format_seconds(45.2).as_str(), format_seconds(208.0).as_str()), ("45 s", "3 min 28 s"));
     }
 }

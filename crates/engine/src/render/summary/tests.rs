@@ -3,7 +3,7 @@ use crate::record::{CaseRecord, GroupRun, Outcome, fixture_run};
 
 const WORDS: &str = "an operation whose words are long.";
 
-/// A record with more headline cases than a screen has lines, and one of each trouble.
+/// A record with more headline cases than a screen has lines, and one failed, one disturbed and one skipped case.
 fn crowded() -> (Record, Vec<(String, Headline)>) {
     let mut record = fixture_run::fixture_record();
     let (_, measured) = record.cases().find(|(_, case)| case.measured().is_some()).expect("a measured case");
@@ -37,7 +37,7 @@ fn shown(width: Option<u16>, color: bool) -> String {
 }
 
 #[test]
-fn a_screen_is_a_screen_at_every_width() {
+fn the_screen_keeps_its_lines_and_columns_at_every_width() {
     for width in [Some(30), Some(60), Some(80), Some(100), Some(120), Some(139), None] {
         let text = shown(width, false);
         assert!(text.lines().count() <= LINES, "{width:?}: {} lines", text.lines().count());
@@ -50,7 +50,7 @@ fn a_screen_is_a_screen_at_every_width() {
 }
 
 #[test]
-fn what_went_wrong_is_named_with_the_command_that_shows_more() {
+fn problems_are_listed_with_the_command_that_shows_more() {
     let text = shown(Some(100), false);
     for words in ["Look at these:", "2 disproved or broken: ", "1 disturbed: many/disturbed"] {
         assert!(text.contains(words), "{words}: {text}");
@@ -64,7 +64,7 @@ fn what_went_wrong_is_named_with_the_command_that_shows_more() {
 }
 
 #[test]
-fn columns_go_before_lines_do() {
+fn columns_are_left_out_on_a_narrow_terminal() {
     assert!(shown(Some(100), false).contains("next run"));
     let narrow = shown(Some(80), false);
     assert!(!narrow.contains("next run") && narrow.contains("expected"), "{narrow}");
@@ -72,7 +72,7 @@ fn columns_go_before_lines_do() {
 }
 
 #[test]
-fn colours_are_around_whole_lines_or_nowhere() {
+fn escape_codes_enclose_whole_lines_and_only_if_asked_for() {
     assert!(!shown(Some(100), false).contains('\u{1b}'));
     let colored = shown(Some(100), true);
     let painted: Vec<_> = colored.lines().filter(|line| line.contains('\u{1b}')).collect();
@@ -80,7 +80,7 @@ fn colours_are_around_whole_lines_or_nowhere() {
 }
 
 #[test]
-fn a_row_that_has_no_room_is_counted() {
+fn rows_without_room_are_counted() {
     let text = shown(Some(100), false);
     let rows = text.lines().filter(|line| line.starts_with(WORDS)).count();
     let (_, headlines) = crowded();

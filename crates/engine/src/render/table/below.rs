@@ -11,10 +11,10 @@ use crate::study::disturbance::disturbance_sentence;
 use crate::study::reference_frequency::frequency_range;
 use std::collections::BTreeMap;
 
-/// A core whose frequencies lie within this share is said to keep its frequency.
+/// If the core's frequencies lie within this share of each other, the frequency counts as constant.
 const STEADY: f64 = 0.01;
 
-/// What the interval is where no case has several executions.
+/// The meaning of the interval if no case has several executions.
 const ONE_PROCESS: &str = "95 %: the interval of the median of one process, which says nothing of the next";
 
 /// A paragraph and its tone. A paragraph without a tone is a drawing, whose lines are not wrapped.
@@ -62,8 +62,8 @@ fn plain_paragraphs(texts: Vec<String>) -> Vec<Paragraph> {
     texts.into_iter().map(|text| (Some(Tone::Plain), text)).collect()
 }
 
-/// Why cases have no number. Cases of a group that were skipped for the same reason share a paragraph; each failure has
-/// its own, so that its id can be searched for.
+/// Paragraphs on why cases have no number. Cases of a group that were skipped for the same reason share a paragraph. Each
+/// failure and disturbance has its own, so that its id can be searched for.
 fn reason_paragraphs(sheet: &Sheet<'_>, is_asked: fn(&Outcome) -> bool) -> Vec<Paragraph> {
     let of_kind = sheet.rows.iter().filter(|row| is_asked(&row.case.outcome));
     let mut endings: Vec<(&Row<'_>, &str, Vec<&str>)> = Vec::new();
@@ -96,7 +96,7 @@ fn reason_line(row: &Row<'_>, sentence: &str, operations: &[&str]) -> String {
     }
 }
 
-/// All operations, or the first and the last of more than 40.
+/// The names of all operations; if there are more than 40, the first and the last.
 fn join_operations(operations: &[&str]) -> String {
     const MOST: usize = 40;
     match operations {
@@ -134,7 +134,7 @@ fn heat_map_lines(sheet: &Sheet<'_>) -> Vec<String> {
     sheet.rows.iter().filter_map(of_case).flatten().collect()
 }
 
-/// Each note once, with its groups unless it is about all of them.
+/// Each note once, with the names of its groups, unless all groups have the note.
 fn note_lines(groups: &[&GroupRun]) -> Vec<String> {
     let mut about: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for group in groups {
@@ -149,7 +149,7 @@ fn note_lines(groups: &[&GroupRun]) -> Vec<String> {
     about.into_iter().map(sentence).collect()
 }
 
-/// The meaning of the short heads, and the columns that are not shown.
+/// Sentences on the meaning of short headings, and on the columns that are not shown.
 fn column_legend(shape: &Shape, layout: Layout, known: bool) -> Vec<String> {
     let of_several = [
         "quiet: the cost without interference",
@@ -199,7 +199,7 @@ fn doubt_legend(sheet: &Sheet<'_>) -> Vec<String> {
     is_marked.then(meaning).into_iter().collect()
 }
 
-/// What a reader of the figures must know.
+/// Remarks that a reader of the figures must know.
 fn figure_remarks(sheet: &Sheet<'_>) -> Vec<String> {
     [
         unwitnessed_remark(sheet),
@@ -214,7 +214,7 @@ fn figure_remarks(sheet: &Sheet<'_>) -> Vec<String> {
     .collect()
 }
 
-/// The number of cases with a claim that could not be checked, and the reason of the first.
+/// A sentence with the number of cases with a claim that could not be checked, and the reason for the first.
 fn unwitnessed_remark(sheet: &Sheet<'_>) -> Option<String> {
     let open =
         |row: &Row<'_>| Some((row.case.id.clone(), row.measured()?.unwitnessed_claims().next()?.clone()));
@@ -226,7 +226,7 @@ fn unwitnessed_remark(sheet: &Sheet<'_>) -> Option<String> {
     ))
 }
 
-/// The cases of which one execution met a faster mode.
+/// A sentence on the cases in which one execution met a faster mode.
 fn faster_mode_remark(sheet: &Sheet<'_>) -> Option<String> {
     let faster = |row: &Row<'_>| {
         let figure = row.measured()?.quiet?.faster?;
@@ -237,7 +237,7 @@ fn faster_mode_remark(sheet: &Sheet<'_>) -> Option<String> {
         .then(|| format!("a faster mode, met by one execution and left out: {}", first_few(&met)))
 }
 
-/// The frequency of the core for which the figures hold, and that of this run.
+/// A sentence with the core frequency for which the figures hold, and the range in this run; `None` if it was constant.
 fn core_frequency_remark(sheet: &Sheet<'_>) -> Option<String> {
     let [wanted, low, high] = frequency_range(sheet.rows.iter().filter_map(Row::measured))?;
     (high > low * (1.0 + STEADY)).then(|| {
@@ -251,7 +251,7 @@ fn core_frequency_remark(sheet: &Sheet<'_>) -> Option<String> {
     })
 }
 
-/// How many cases are not settled, and the first of them.
+/// A sentence with the number of cases that are not settled, and the first of their ids.
 fn unsettled_remark(sheet: &Sheet<'_>) -> Option<String> {
     let measured = || sheet.rows.iter().filter_map(|row| Some((row.case.id.as_str(), row.measured()?)));
     let all = measured().count();
@@ -266,14 +266,14 @@ fn unsettled_remark(sheet: &Sheet<'_>) -> Option<String> {
     })
 }
 
-/// The first few of a list, so that a summary stays one.
+/// The first five texts of a list, and `…` if there are more.
 fn first_few(texts: &[impl AsRef<str>]) -> String {
     const FEW: usize = 5;
     let few: Vec<&str> = texts.iter().take(FEW).map(AsRef::as_ref).collect();
     few.join(", ") + if texts.len() > FEW { ", …" } else { "" }
 }
 
-/// The number of executions without a sample, and the reason of the last one.
+/// A sentence with the number of executions that were left out, and the reason for the last one.
 fn left_out_remark(sheet: &Sheet<'_>) -> Option<String> {
     let cases = sheet.rows.iter().filter_map(|row| Some((row.case.id.as_str(), &row.measured()?.left_out)));
     let cases: Vec<_> = cases.filter(|(_, left_out)| !left_out.is_empty()).collect();

@@ -1,4 +1,4 @@
-//! The columns: their heads and their cells.
+//! The columns of the table: their headings and their cells.
 
 use super::{Row, Sheet};
 use crate::record::quantity::{
@@ -23,23 +23,23 @@ pub enum Column {
     /// The interval as a share, if both ends do not fit.
     Share,
     Typical,
-    /// Cycles of the core, of what does not wait for memory.
+    /// The cost in core cycles, for cases that do not wait for memory.
     Cycles,
     Net,
     Ratio,
-    /// Bytes or elements by time, of a case that says how many it processes.
+    /// Bytes or elements per time, for cases that state how many they process.
     Rate,
-    /// Values from elsewhere, by their place in the list.
+    /// An additional column, by its index in `Sheet::against`.
     Against(usize),
     Evidence,
     /// The evidence as figures only, for a narrow terminal.
     Claims,
 }
 
-/// The mark of a time where the clocks contradict each other.
+/// The mark of a time that is in doubt because the clocks contradict each other.
 pub const DOUBTED: &str = "!";
 
-/// The text in the row in place of a number.
+/// The word that a row shows in place of a number; empty for a measured case.
 pub fn outcome_label(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Measured(_) => "",
@@ -49,7 +49,7 @@ pub fn outcome_label(outcome: &Outcome) -> &'static str {
 }
 
 impl Column {
-    /// Every column that this sheet can fill. Predictions, published values and ticks are shown only if the unit is
+    /// Every column that this sheet can fill. Predictions, published values and cycles are shown only if the unit is
     /// nanoseconds.
     pub fn all_for_sheet(sheet: &Sheet<'_>) -> Vec<Self> {
         let time = sheet.unit == NANOSECONDS;
@@ -69,7 +69,7 @@ impl Column {
         columns
     }
 
-    /// The name of the column, for its head and for the line that says what was left out.
+    /// The name of the column, for its heading and for the line on columns that were left out.
     pub fn name(self) -> &'static str {
         match self {
             Self::Operation => "operation",
@@ -102,12 +102,12 @@ impl Column {
         }
     }
 
-    /// Text begins at the left; numbers end at the right, digit under digit.
+    /// Whether the column is text, which is aligned left; numbers are aligned right.
     pub fn is_text(self) -> bool {
         matches!(self, Self::Operation | Self::Interval | Self::Share | Self::Evidence | Self::Claims)
     }
 
-    /// Blanks to the right. The interval belongs to the median, so it stands closer.
+    /// Blanks after the column. The interval belongs to the measured figure, so only one blank separates them.
     pub fn gap_width(self) -> usize {
         if self == Self::Measured { 1 } else { 2 }
     }
@@ -158,7 +158,7 @@ fn rates<'a>(sheet: &Sheet<'a>) -> impl Iterator<Item = &'a Derived> {
     sheet.rows.iter().filter_map(|row| rate(row.case.measured()?))
 }
 
-/// The figure with a column of its own.
+/// The derived figure of the column `Rate`: a bandwidth in GB/s, or a throughput in elem/s.
 pub fn rate(measured: &Measured) -> Option<&Derived> {
     measured
         .derived
@@ -208,13 +208,13 @@ fn short_evidence_text(measured: &Measured) -> String {
     if measured.is_settled() { held } else { held + " ~" }
 }
 
-/// The share of its time that an operation waits, %; `None` if that is little.
+/// The share of its time that an operation waits, %; `None` if the record has no such figure.
 fn waiting_share(measured: &Measured) -> Option<f64> {
     let figure = measured.derived.iter().find(|figure| figure.name == WAITS);
     figure.map(|figure| figure.value.estimate)
 }
 
-/// Disturbed samples of all samples, `3/50`; `None` if no sample was disturbed.
+/// Disturbed samples and all samples, as in `3/50`; `None` if no sample was disturbed.
 fn disturbed_share(measured: &Measured) -> Option<String> {
     let samples = measured.contamination.involuntary_switches.len();
     let disturbed = measured.contamination.count_disturbed();
@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn evidence_counts_what_held_and_what_disturbed() {
+    fn the_evidence_counts_claims_and_disturbed_samples() {
         let mut measured = Measured { evidence: vec!["a".into(), "b".into()], ..Measured::default() };
         assert_eq!(evidence_text(&measured), "✓ 2 claims");
         measured.contamination.involuntary_switches = vec![0, 1, 0, 2];

@@ -1,4 +1,4 @@
-//! The curves of a group, below the table.
+//! Text below the table on curves and events.
 
 use super::{Layout, display_width};
 use crate::record::quantity::{
@@ -10,11 +10,11 @@ use crate::render::terminal_plot::{curve_line, plot_lines};
 
 const HEAD: [&str; 6] = ["level", "ends between", "kernel says", "latency", "ticks", "cycles"];
 
-/// Lines that must not be wrapped: the curves, and the tables of their levels.
+/// The lines with pictures of curves and tables of their levels, which must not be wrapped.
 pub fn drawing_lines(groups: &[&GroupRun], layout: Layout) -> Vec<String> {
     let curves = || groups.iter().flat_map(|group| &group.curves);
     let mut lines = Vec::new();
-    // Pictures belong to a group that is shown by itself; among all groups they would hide the numbers.
+    // Pictures are drawn only if a single group is shown; among all groups they would hide the numbers.
     if let [group] = groups {
         lines.extend(curve_pictures(group, layout));
     }
@@ -27,19 +27,19 @@ pub fn drawing_lines(groups: &[&GroupRun], layout: Layout) -> Vec<String> {
     lines
 }
 
-/// Remarks on the curves.
+/// Sentences on the falls of curves, and the remarks on them.
 pub fn curve_lines(groups: &[&GroupRun]) -> Vec<String> {
     let about = |curve: &CurveRecord| {
         let fall = curve.fall.iter().map(|fall| fall_line(curve, fall));
         let remarks = curve.remarks.iter().cloned();
-        fall.chain(remarks).map(|said| format!("{}: {said}", curve.title)).collect::<Vec<_>>()
+        fall.chain(remarks).map(|sentence| format!("{}: {sentence}", curve.title)).collect::<Vec<_>>()
     };
-    let mut told: Vec<String> = groups.iter().flat_map(|group| &group.curves).flat_map(about).collect();
-    told.dedup();
-    told
+    let mut sentences: Vec<String> = groups.iter().flat_map(|group| &group.curves).flat_map(about).collect();
+    sentences.dedup();
+    sentences
 }
 
-/// The first curve that shows something as a picture, and every other on a line.
+/// The first curve with levels or a fall as a picture, and each other curve on one line.
 fn curve_pictures(group: &GroupRun, layout: Layout) -> Vec<String> {
     const FEWEST: usize = 3;
     let shown = |curve: &&CurveRecord| curve.points.len() >= FEWEST;
@@ -60,7 +60,7 @@ fn level_table(curve: &CurveRecord, layout: Layout) -> Vec<String> {
     std::iter::once(format!("levels of {} ({}):", curve.prefix, curve.title)).chain(rows).collect()
 }
 
-/// A line a level, the latency with both ends of its interval or with its share.
+/// One line per level. With `both` the latency has both ends of its interval, without it the relative half width.
 fn level_rows(curve: &CurveRecord, both: bool) -> Vec<String> {
     let head = HEAD.map(str::to_owned).to_vec();
     let cells = curve.levels.iter().map(|level| level_cells(level, both).to_vec());
@@ -86,7 +86,7 @@ fn level_cells(level: &LevelRecord, both: bool) -> [String; 6] {
     ]
 }
 
-/// Where a curve falls, as a sentence.
+/// A sentence on where a curve falls, and from which value to which.
 pub fn fall_line(curve: &CurveRecord, fall: &FallRecord) -> String {
     let with_unit = |value: f64| format!("{} {}", format_count(value), curve.unit);
     let (before, after) = (fall.before.estimate, fall.after.estimate);
@@ -94,7 +94,7 @@ pub fn fall_line(curve: &CurveRecord, fall: &FallRecord) -> String {
     format!("falls between {held} and {beyond}, from {} to {}", with_unit(before), with_unit(after))
 }
 
-// Events an iteration, below the table: a line for each case, and one for each event that was not counted.
+// Events per iteration, below the table: a line for each case, and one for each event that was not counted.
 
 /// Rates below this come from other tasks and are shown as 0.
 const NOTHING: f64 = 0.0005;
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_has_its_rates_and_what_is_missing_is_told_once() {
+    fn each_case_has_a_line_of_rates_and_an_uncounted_event_one_remark() {
         let counted = |name: &str, rate| EventRate { name: name.into(), rate: Some(rate), remark: None };
         let missing = EventRate { name: "instructions".into(), rate: None, remark: Some("no PMU".into()) };
         let events = vec![

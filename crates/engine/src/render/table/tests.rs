@@ -64,7 +64,7 @@ fn a_pipe_gets_all_columns_and_sentences_on_one_line() {
 }
 
 #[test]
-fn a_case_without_a_number_has_a_word_and_below_a_sentence() {
+fn a_case_without_a_number_has_a_word_in_its_row_and_a_sentence_below() {
     let text = at(80);
     assert!(line(&text, "cntvct").ends_with("skipped"));
     assert!(line(&text, "f64/0").ends_with("FAILED"));
@@ -73,7 +73,7 @@ fn a_case_without_a_number_has_a_word_and_below_a_sentence() {
 }
 
 #[test]
-fn many_that_were_skipped_for_one_reason_share_a_paragraph() {
+fn cases_skipped_for_the_same_reason_share_a_paragraph() {
     let mut record = fixture_run::fixture_record();
     let call = record.groups.iter_mut().find(|group| group.name == "call").expect("the group");
     for case in call.cases.iter_mut().filter(|case| case.id.ends_with("/1") || case.id.ends_with("/2")) {
@@ -90,7 +90,7 @@ fn many_that_were_skipped_for_one_reason_share_a_paragraph() {
 }
 
 #[test]
-fn a_fit_a_distribution_and_a_note_are_told_once() {
+fn a_fit_a_distribution_and_a_note_are_shown_below_the_table() {
     let text = at(200);
     line(&text, "a further u64 argument costs 0.3100 ns [0.3095, 0.3104], fitted over 9 cases");
     line(
@@ -102,7 +102,7 @@ fn a_fit_a_distribution_and_a_note_are_told_once() {
 }
 
 #[test]
-fn one_group_alone_has_its_own_sum() {
+fn the_tally_of_a_single_group_counts_its_cases_only() {
     let text = record_table(
         &fixture_run::fixture_record(),
         Some("call"),
@@ -113,7 +113,7 @@ fn one_group_alone_has_its_own_sum() {
 }
 
 #[test]
-fn values_from_elsewhere_have_their_own_column() {
+fn published_values_have_their_own_column() {
     let values = BTreeMap::from([("syscall/getpid".to_owned(), 60.0), ("clock_read/cntvct".into(), 7.0)]);
     let against = [Against { name: "csc501", values: &values }];
     let text = record_table(
@@ -140,7 +140,7 @@ fn a_count_has_neither_cycles_nor_predictions() {
 }
 
 #[test]
-fn color_stands_around_whole_lines() {
+fn escape_codes_enclose_whole_lines() {
     let text = record_table(
         &fixture_run::fixture_record(),
         None,
@@ -155,7 +155,7 @@ fn color_stands_around_whole_lines() {
 }
 
 #[test]
-fn nothing_measured_is_still_a_table() {
+fn a_record_without_cases_is_still_a_table() {
     let text = record_table(
         &fixture_run::fixture_record(),
         Some("none"),
@@ -207,7 +207,7 @@ fn a_bandwidth_has_a_column_and_no_line_below() {
 }
 
 #[test]
-fn pictures_belong_to_a_group_by_itself_and_levels_to_all() {
+fn pictures_are_shown_for_a_single_group_and_levels_for_all_groups() {
     let value = Interval { estimate: 1.0, low: 1.0, high: 1.0 };
     let level = LevelRecord { name: Some("L1".into()), latency: value, ..LevelRecord::default() };
     let mut record = fixture_run::fixture_record();

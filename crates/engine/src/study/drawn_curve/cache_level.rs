@@ -4,25 +4,25 @@ use super::{LevelRecord, Point};
 use crate::record::quantity::format_size;
 use crate::statistic::{Level, step_midpoint};
 
-/// The least factor by which latency rises at the end of a cache; a smaller step has another cause, such as the reach
-/// of a translation cache.
-const LEAST: f64 = 1.5;
-/// Penalty for each factor of two between a step and the reported size, in the unit of the step's ln(ratio).
-/// A guest that is given a tenth of the cache has its step at a tenth of the reported size.
-const OCTAVE: f64 = 0.3;
+/// The least factor by which latency rises at the end of a cache. A smaller step has another cause, such as the reach
+/// of a TLB.
+const LEAST_RATIO: f64 = 1.5;
+/// Penalty for each factor of two between a step and the reported size, in the unit of ln(ratio) of the step.
+/// It is small, because a guest that gets a tenth of a cache has the step at a tenth of the reported size.
+const OCTAVE_PENALTY: f64 = 0.3;
 
-/// Sizes of a curve are rounded.
+/// Tolerance of comparisons between sizes, because the sizes of a curve are rounded.
 const SLACK: f64 = 1.01;
 
-/// The end of a level.
+/// The step at the end of a level: the sizes before and after it, bytes.
 struct Step {
     held: u64,
     beyond: u64,
-    /// Latency of the next level over that of this one.
+    /// Latency of the next level divided by that of this one.
     ratio: f64,
 }
 
-/// The levels with their names and the sizes where they end.
+/// The levels with their names, and the sizes between which each ends.
 pub(super) fn name_levels(levels: &[Level], points: &[Point], caches: &[(u8, u64)]) -> Vec<LevelRecord> {
     let values: Vec<_> = points.iter().map(|point| point.value).collect();
     let step = |pair: &[Level]| {
@@ -44,11 +44,12 @@ pub(super) fn name_levels(levels: &[Level], points: &[Point], caches: &[(u8, u64
     levels.iter().enumerate().map(record).collect()
 }
 
-/// For each step the cache that ends there, in order, so that all of them fit best.
+/// For each step the index of the cache that ends there, if one does. Caches stay in order; the total fitness is the highest.
 fn match_caches(steps: &[Step], caches: &[(u8, u64)]) -> Vec<Option<usize>> {
     best_match(steps, caches, 0).1
 }
 
+/// The highest total fitness for these steps and the caches from index `from` on, and the cache matched with each step.
 fn best_match(steps: &[Step], caches: &[(u8, u64)], from: usize) -> (f64, Vec<Option<usize>>) {
     let Some((step, rest)) = steps.split_first() else { return (0.0, Vec::new()) };
     let with = |own: Option<usize>| {
@@ -61,17 +62,18 @@ fn best_match(steps: &[Step], caches: &[(u8, u64)], from: usize) -> (f64, Vec<Op
     choices.fold(with(None), |best, other| if other.0 > best.0 { other } else { best })
 }
 
+/// How well a step fits the end of a cache of this size; 0 if the cache cannot end there.
 fn fitness(step: &Step, reported: u64) -> f64 {
     // A cache cannot hold more than its reported size.
     if step.held as f64 > SLACK * reported as f64 * step.beyond as f64 / step.held as f64 {
         return 0.0;
     }
     let octaves = (step.held as f64 / reported as f64).log2().abs();
-    if step.ratio < LEAST { 0.0 } else { step.ratio.ln() - OCTAVE * octaves }
+    if step.ratio < LEAST_RATIO { 0.0 } else { step.ratio.ln() - OCTAVE_PENALTY * octaves }
 }
 
-/// Names a level by the cache whose end is the next matched step, at this level or a later one. If smaller caches without a step
-/// fit into the level, its name has the range of caches. A level beyond the last cache is memory.
+/// Names a level after the cache that ends at the next matched step, at this level or a later one. If smaller caches without a
+/// step lie within the level, the name is a range of caches. A level beyond the last cache is memory.
 fn level_name(
     at: usize,
     matched: &[Option<usize>],
@@ -89,7 +91,7 @@ fn level_name(
     match caches.get(next) {
         None => (!caches.is_empty()).then(|| MEMORY.into()),
         Some((_, bytes)) if last <= *bytes => Some(cache(next)),
-        // A level that goes on beyond all caches is memory, even if it begins within the last one: its step is invisible.
+        // A level that reaches beyond all caches is memory, even if it begins within the last one, whose step is then invisible.
         Some(_) => caches.iter().all(|(_, bytes)| last as f64 > SLACK * *bytes as f64).then(|| MEMORY.into()),
     }
 }
@@ -101,12 +103,12 @@ const SHARED_BY_GUESTS: &str =
     "the hypervisor shows the host's cache, and this is what the guest gets beside its neighbours";
 const SHARED_BY_OTHERS: &str = "others use it, or the order of the pages in it leaves a part unused";
 
-/// Between the names of the first and the last cache of a level that is several.
+/// Separates the names of the first and the last cache of a level that spans several.
 const TO: &str = " to ";
 
 impl LevelRecord {
-    /// Whether the size that was found is within one step of the measured sizes from what the kernel reports, if
-    /// it reports any.
+    /// Whether the measured and the reported end of the cache differ by at most one step of the measured sizes. `None` if
+    /// the level has no end or the kernel reports none.
     pub fn agrees_with_kernel(&self) -> Option<bool> {
         let (held, beyond) = self.step?;
         let wide = SLACK * beyond as f64 / held as f64;
@@ -139,7 +141,7 @@ pub(super) fn level_remarks(levels: &[LevelRecord], caches: &[(u8, u64)], is_gue
     otherwise.chain(hidden_cache_remark(levels, caches, is_guest)).chain(several).chain(others).collect()
 }
 
-/// The last cache, if the curve does not show it: sizes that fit into it are as slow as memory.
+/// A remark on the last cache if the curve does not show it: sizes that fit into this cache are as slow as memory.
 fn hidden_cache_remark(levels: &[LevelRecord], caches: &[(u8, u64)], is_guest: bool) -> Option<String> {
     let (cache, bytes) = caches.last()?;
     let memory =
@@ -172,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_that_a_guest_gets_a_tenth_of_is_still_that_cache() {
+    fn a_step_at_a_tenth_of_a_reported_size_is_matched_with_that_cache() {
         let found = match_caches(&steps(&[(32 << 10, 3.6), (1 << 20, 3.4), (3 << 20, 10.0)]), &CACHES);
         assert_eq!(found, [Some(0), Some(1), Some(2)]);
     }
@@ -185,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_curve_that_ends_early_has_no_memory() {
+    fn a_level_within_the_next_cache_is_not_named_memory() {
         let found = match_caches(&steps(&[(32 << 10, 3.6)]), &CACHES);
         assert_eq!(level_name(1, &found, &CACHES, 40 << 10, 512 << 10).as_deref(), Some("L2"));
         assert_eq!(level_name(1, &found, &CACHES, 40 << 10, 8 << 20), None);
@@ -193,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn no_cache_holds_more_than_it_has_and_two_may_end_in_one_step() {
+    fn a_step_beyond_a_cache_is_not_its_end_and_two_caches_may_share_a_step() {
         let found = match_caches(&steps(&[(32 << 10, 3.5), (4 << 20, 41.0)]), &CACHES);
         assert_eq!(found, [Some(0), Some(2)]);
         let level = |at, first, last| level_name(at, &found, &CACHES, first, last);
@@ -210,27 +212,27 @@ mod tests {
             reported: Some(32 << 20),
             ..LevelRecord::default()
         }];
-        let said = level_remarks(&levels, &CACHES, true);
+        let lines = level_remarks(&levels, &CACHES, true);
         assert!(
-            said[0].contains("32 MiB of L3,") && said[1].contains("L2 to L3 end in one step"),
-            "{said:?}"
+            lines[0].contains("32 MiB of L3,") && lines[1].contains("L2 to L3 end in one step"),
+            "{lines:?}"
         );
     }
 
     #[test]
-    fn a_last_cache_that_is_as_slow_as_memory_is_told() {
+    fn a_last_cache_that_is_as_slow_as_memory_is_remarked() {
         let found = match_caches(&steps(&[(32 << 10, 3.5), (2 << 20, 22.0)]), &CACHES[..2]);
         let memory = |caches: &[(u8, u64)]| level_name(2, &found, caches, 4 << 20, 256 << 20);
         assert_eq!(memory(&CACHES).as_deref(), Some("memory"));
         let level = LevelRecord { name: memory(&CACHES), first: 4 << 20, ..LevelRecord::default() };
-        let said = level_remarks(std::slice::from_ref(&level), &CACHES, true);
-        assert!(said[0].contains("32 MiB of L3, and from 4 MiB on it is as slow as memory"), "{said:?}");
+        let lines = level_remarks(std::slice::from_ref(&level), &CACHES, true);
+        assert!(lines[0].contains("32 MiB of L3, and from 4 MiB on it is as slow as memory"), "{lines:?}");
         let beyond = LevelRecord { first: 40 << 20, ..level };
         assert!(level_remarks(&[beyond], &CACHES, true).is_empty());
     }
 
     #[test]
-    fn where_the_kernel_tells_nothing_nothing_is_named() {
+    fn without_reported_caches_no_level_is_named() {
         let found = match_caches(&steps(&[(32 << 10, 3.6)]), &[]);
         assert_eq!((found.as_slice(), level_name(1, &found, &[], 1, 2)), (&[None][..], None));
     }

@@ -38,7 +38,7 @@ fn guest() -> Fingerprint {
 }
 
 #[test]
-fn a_guest_is_told_which_of_its_caches_it_gets() {
+fn levels_of_a_guest_are_named_and_a_smaller_l3_is_remarked() {
     let drawn = draw_curve(&LATENCY, &chase(), &guest()).expect("a curve");
     let level = |name: &str| {
         let ends = |level: &&LevelRecord| level.name.as_deref() == Some(name) && level.reported.is_some();
@@ -71,7 +71,7 @@ fn a_curve_is_kept_and_read_back() {
 }
 
 #[test]
-fn a_derived_figure_begins_where_nothing_need_be_measured() {
+fn a_curve_of_a_derived_figure_begins_at_its_start_point() {
     let at = |name: &str, estimate: f64| {
         let value = Interval { estimate, low: estimate, high: estimate };
         let derived = vec![Derived { name: "efficiency".into(), unit: String::new(), value }];
@@ -107,8 +107,8 @@ fn a_fall_has_the_two_sizes_between_which_it_lies() {
 }
 
 #[test]
-fn a_bound_is_passed_between_two_points_at_the_first_or_at_none() {
-    let said = |costs: [f64; 3]| {
+fn the_remark_says_between_which_points_a_bound_is_passed() {
+    let remark_for = |costs: [f64; 3]| {
         let case = |(i, estimate): (usize, &f64)| {
             let slope = Interval { estimate: *estimate, low: *estimate, high: *estimate };
             case(format!("load/{}", 50 + i), Measured { slope, ..Measured::default() })
@@ -117,9 +117,9 @@ fn a_bound_is_passed_between_two_points_at_the_first_or_at_none() {
         let curve = Curve::new("load/", "p99", Axis::Count("%")).with_study(Study::Bound(1e6));
         draw_curve(&curve, &run, &guest()).expect("a curve").remarks.concat()
     };
-    assert_eq!(said([1e5, 2e5, 3e6]), "it passes 1 ms between 51 and 52 %");
-    assert_eq!(said([2e6, 3e6, 4e6]), "it is above 1 ms at 50 % already");
-    assert_eq!(said([1e5, 2e5, 3e5]), "it stays below 1 ms up to 52 %");
+    assert_eq!(remark_for([1e5, 2e5, 3e6]), "it passes 1 ms between 51 and 52 %");
+    assert_eq!(remark_for([2e6, 3e6, 4e6]), "it is above 1 ms at 50 % already");
+    assert_eq!(remark_for([1e5, 2e5, 3e5]), "it stays below 1 ms up to 52 %");
 }
 
 #[test]

@@ -1,13 +1,13 @@
-//! Joins what several executions measured of one displaced case: every column is the median of the executions, and its interval holds
-//! how far they lie apart. It is the rule by which the figure of the case itself is found.
+//! Joins the executions of one case that was measured by displacement. Every column is the median of the executions, with an
+//! interval that reflects their spread; the figure of the case itself is found by the same rule.
 
 use crate::record::quantity::NANOSECONDS;
 use crate::record::{Derived, Displaced, Interval, Measured, Throughput};
 use crate::statistic::{mean, median};
 use crate::study::interval::quiet_from_lows;
 
-/// The executions of these outcomes as one; `None` if one of them was not displaced. `gap` is the figure of all executions, and
-/// `deviation` that of all runs.
+/// Joins the executions of these outcomes into one; `None` if one of them was not measured by displacement. `gap` is the
+/// figure of all executions, and `deviation` the standard deviation over all runs.
 pub(super) fn pool_displaced(parts: &[Measured], gap: Interval, deviation: f64) -> Option<Displaced> {
     let displaced = parts.iter().map(|part| part.displaced.as_ref()).collect::<Option<Vec<_>>>()?;
     let each: Vec<Displaced> = displaced.into_iter().flat_map(Displaced::each_execution).cloned().collect();
@@ -58,8 +58,8 @@ fn pool_throughput(each: &[Displaced]) -> Option<Throughput> {
     })
 }
 
-/// The median of what several executions found. Its interval is that of the next run, and no narrower than that of a single execution;
-/// one execution stays as it is, and of none there is nothing.
+/// The median of several executions' results, with an interval for the next run's result that is at least as wide as the widest
+/// of theirs. A single execution is returned as it is; without executions the result is `None`.
 pub fn pool_intervals(each: impl Iterator<Item = Interval>) -> Option<Interval> {
     let each: Vec<Interval> = each.collect();
     let estimates: Vec<f64> = each.iter().map(|one| one.estimate).collect();
@@ -70,7 +70,7 @@ pub fn pool_intervals(each: impl Iterator<Item = Interval>) -> Option<Interval> 
 }
 
 impl Displaced {
-    /// What each execution found: those that were pooled, or this one alone.
+    /// The results of each pooled execution, or this result alone if it is of a single execution.
     pub fn each_execution(&self) -> &[Self] {
         if self.executions.is_empty() { std::slice::from_ref(self) } else { &self.executions }
     }
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn the_columns_are_of_all_executions_and_their_intervals_hold_the_scatter_between_them() {
+    fn pooled_columns_are_medians_with_intervals_that_cover_all_executions() {
         let all = pool_executions(&[part(18.98), part(23.78)], None).expect("two");
         let displaced = all.displaced.as_ref().expect("displaced");
         assert_eq!((displaced.kept, displaced.gap), ((40, 50), Some(all.figure())));
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_of_executions_that_agree_by_chance_is_no_narrower_than_each_of_them() {
+    fn a_pooled_interval_is_at_least_as_wide_as_the_widest_of_the_executions() {
         let pooled = pool_intervals([Interval::around(10.0, 4.0), Interval::around(10.0, 1.0)].into_iter());
         assert_eq!(pooled, Some(Interval::around(10.0, 4.0)));
         assert_eq!(pool_intervals(std::iter::empty()), None);

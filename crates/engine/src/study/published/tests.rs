@@ -1,6 +1,6 @@
 use super::*;
 #[test]
-fn every_published_value_is_a_number_above_nothing_in_one_unit() {
+fn every_published_value_is_a_positive_number_in_one_unit() {
     for (name, _) in FILES {
         for value in &load_published(name).unwrap().rows {
             let numbers = [value.ns, value.value, value.sd, value.sd_times, value.predicted_ns, value.times];
@@ -25,20 +25,20 @@ fn both_machines_are_found_in_the_order_asked() {
 }
 
 #[test]
-fn whose_the_values_are_is_told_and_which_are_of_another_operation() {
+fn notes_name_the_source_and_the_values_of_another_operation() {
     let mut record = crate::record::fixture_run::fixture_record();
     record.groups[0].cases[0].id = "syscall/getpid".into();
     let [cse221] = &find("cse221").unwrap()[..] else { panic!("one was asked for") };
-    let said = cse221.notes(&record);
-    assert!(said[0].starts_with("cse221: ") && said[0].contains("i7-3770K"), "{said:?}");
-    assert!(said[1..].iter().any(|line| line.starts_with("cse221 syscall/getpid: ")), "{said:?}");
-    assert!(said.iter().all(|line| !line.contains("call/u32")), "{said:?}");
+    let notes = cse221.notes(&record);
+    assert!(notes[0].starts_with("cse221: ") && notes[0].contains("i7-3770K"), "{notes:?}");
+    assert!(notes[1..].iter().any(|line| line.starts_with("cse221 syscall/getpid: ")), "{notes:?}");
+    assert!(notes.iter().all(|line| !line.contains("call/u32")), "{notes:?}");
     record.unit = "page-faults".into();
     assert!(cse221.notes(&record).is_empty());
 }
 
 #[test]
-fn an_unknown_name_is_answered_with_the_known_ones() {
+fn the_error_on_an_unknown_name_lists_the_known_ones() {
     let message = find("csc501,vax").unwrap_err().to_string();
     assert!(message.contains("`vax`") && message.contains("csc501, cse221"), "{message}");
 }

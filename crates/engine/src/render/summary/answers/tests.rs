@@ -27,19 +27,23 @@ fn screen(run: &(Record, Vec<(String, Headline)>), earlier: &[Record], usual: Op
 
 #[test]
 fn a_figure_is_usual_slow_or_fast_beside_machines_of_its_kind() {
-    let told = |ns| screen(&run(ns, 1.0), &[], Some([80.0, 100.0]));
-    assert!(told(84.0).contains(" usual ") && told(84.0).contains("53.33 ns to 150.0 ns"), "{}", told(84.0));
+    let screen_at = |ns| screen(&run(ns, 1.0), &[], Some([80.0, 100.0]));
     assert!(
-        told(84.0).contains("usual range: lowest to highest cost on 5 Zen 3 guests, and half"),
+        screen_at(84.0).contains(" usual ") && screen_at(84.0).contains("53.33 ns to 150.0 ns"),
         "{}",
-        told(84.0)
+        screen_at(84.0)
     );
-    assert!(told(149.0).contains(" usual ") && told(170.0).contains("slow: `explain syscall`"));
-    assert!(told(40.0).contains(" fast "));
+    assert!(
+        screen_at(84.0).contains("usual range: lowest to highest cost on 5 Zen 3 guests, and half"),
+        "{}",
+        screen_at(84.0)
+    );
+    assert!(screen_at(149.0).contains(" usual ") && screen_at(170.0).contains("slow: `explain syscall`"));
+    assert!(screen_at(40.0).contains(" fast "));
 }
 
 #[test]
-fn a_log_gets_a_line_with_the_figure_of_each_answer() {
+fn answer_lines_have_the_figure_of_each_answer() {
     let (record, headlines) = &run(84.0, 1.0);
     let summary = Summary { record, headlines, earlier: &[], doctor: None, program: "syscost" };
     let lines = answer_lines(&summary);
@@ -50,7 +54,7 @@ fn a_log_gets_a_line_with_the_figure_of_each_answer() {
 }
 
 #[test]
-fn an_interval_that_reaches_beyond_what_is_usual_is_not_settled() {
+fn a_figure_whose_interval_reaches_beyond_the_usual_range_is_not_settled() {
     let wide = |ns, half| screen(&run(ns, half), &[], Some([80.0, 100.0]));
     assert!(wide(145.0, 20.0).contains("not settled"));
     assert!(wide(155.0, 10.0).contains("not settled"));
@@ -67,17 +71,21 @@ fn an_interval_that_reaches_beyond_what_is_usual_is_not_settled() {
 }
 
 #[test]
-fn without_such_a_machine_the_last_run_says_what_is_usual() {
+fn without_a_machine_of_the_kind_the_last_run_gives_the_usual_range() {
     let mut last = run(84.0, 2.0).0;
     last.run = "the last".into();
-    let told = |ns| screen(&run(ns, 1.0), std::slice::from_ref(&last), None);
-    assert!(told(85.0).contains("last run 84.00 ns") && told(85.0).contains(" usual "), "{}", told(85.0));
-    assert!(told(120.0).contains("slow: "), "{}", told(120.0));
+    let screen_at = |ns| screen(&run(ns, 1.0), std::slice::from_ref(&last), None);
+    assert!(
+        screen_at(85.0).contains("last run 84.00 ns") && screen_at(85.0).contains(" usual "),
+        "{}",
+        screen_at(85.0)
+    );
+    assert!(screen_at(120.0).contains("slow: "), "{}", screen_at(120.0));
     assert!(!screen(&run(84.0, 1.0), &[], None).contains("usual:"), "nothing is known");
 }
 
 #[test]
-fn without_any_run_of_its_kind_a_figure_is_as_predicted_and_not_usual() {
+fn without_machines_and_runs_the_prediction_is_the_range() {
     let mut predicted = run(84.0, 1.0);
     if let Some(measured) = predicted.0.groups[0].cases[0].measured_mut() {
         measured.predicted =
@@ -87,14 +95,14 @@ fn without_any_run_of_its_kind_a_figure_is_as_predicted_and_not_usual() {
         measured.quiet.as_mut().expect("quiet").figure =
             Interval::around(expected.expect("a prediction"), 1.0);
     }
-    let told = screen(&predicted, &[], None);
-    assert!(told.contains(" as predicted ") && told.contains("as predicted: within 3 times"), "{told}");
-    let row = told.lines().find(|line| line.starts_with("a system call")).expect("a row");
-    assert!(!row.contains("usual"), "{told}");
+    let text = screen(&predicted, &[], None);
+    assert!(text.contains(" as predicted ") && text.contains("as predicted: within 3 times"), "{text}");
+    let row = text.lines().find(|line| line.starts_with("a system call")).expect("a row");
+    assert!(!row.contains("usual"), "{text}");
 }
 
 #[test]
-fn the_screen_has_room_in_a_terminal_of_24_lines() {
+fn the_screen_fits_a_terminal_of_24_lines() {
     let (mut record, mut headlines) = run(84.0, 1.0);
     record.fingerprint.mitigations =
         [("mds", "Mitigation: x"), ("srbds", "Vulnerable")].map(|(a, b)| (a.repeat(30), b.to_owned())).into();
