@@ -111,9 +111,9 @@ fn with_median_steps(values: &[Value], found: Vec<ChangePoint>) -> Vec<ChangePoi
         super::median(&values[starts[index]..end].iter().map(|value| value.value).collect::<Vec<_>>())
     };
     let middles: Vec<_> = (0..starts.len()).map(middle).collect();
-    let told = |(index, change): (usize, ChangePoint)| ChangePoint {
+    let with_step = |(index, change): (usize, ChangePoint)| ChangePoint {
         step: middles[index + 1] - middles[index],
         ..change
     };
-    found.into_iter().enumerate().map(told).collect()
+    found.into_iter().enumerate().map(with_step).collect()
 }
