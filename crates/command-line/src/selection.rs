@@ -92,7 +92,7 @@ fn newest_or_earlier(archive: &Archive, lack: impl Fn(&Record) -> Option<String>
     Ok(found)
 }
 
-/// What this run lacks for a table beside all values of these machines; `None` if it lacks nothing.
+/// The reason against a table of this run beside all values of these machines; `None` if the run lacks nothing.
 fn lack_beside(machines: &[Published], run: &Record) -> Option<String> {
     if run.unfinished {
         return Some("is unfinished".into());

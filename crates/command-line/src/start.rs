@@ -78,7 +78,8 @@ pub const OUTLINE: &str = "tool-outline";
 /// The command that puts changed settings back.
 const RESTORE: &str = "restore";
 
-/// Prints clap's answer if it is help or version, on the standard output; returns anything else as an error.
+/// Prints clap's help or version on the standard output, or the help for a missing subcommand on the standard error. Anything
+/// else becomes an error.
 pub fn print_clap_answer(answer: &clap::Error) -> Result<ExitCode> {
     let text = answer.to_string();
     match answer.kind() {

@@ -5,13 +5,14 @@
 //! the count gives the length of a turn. When it shares the CPU with the process under test ("covers" it), the missing
 //! turns give the time that was taken from it. Four estimators use the same windows. All times are nanoseconds.
 //!
-//! | estimator | cost of `n` operations | what it assumes |
+//! | estimator | cost of `n` operations | what it relies on |
 //! |---|---|---|
-//! | paper | `T − L·τ`, with `τ = T/L` of the fluid alone | no other task runs, and a turn is as long as in the calibration; it uses no clock but the wall clock |
-//! | gap | `P + (X − L·m − g·L)·c`, with `m` the mean of the turns in *this* window that were neither interrupted nor directly after an interrupted one, `g` the interrupt time per turn of the fluid alone | the rate of ticks is that of the calibration |
-//! | daemon-free | `P + (X − L·x)·c`, with `x = X/L` of the fluid alone | a turn is as long as in the calibration |
-//! | accounting | `P`, by the process clock and by `getrusage` | the kernel charges the right task |
+//! | paper | `T − L·τ`, with `τ = T/L` of the fluid alone | the wall clock alone, no other task, the calibrated length of a turn |
+//! | gap | `P + (X − L·m − g·L)·c`, with `m` the mean undisturbed turn of *this* window, `g` the interrupt time per turn of the fluid alone | only the rate of ticks from the calibration |
+//! | daemon-free | `P + (X − L·x)·c`, with `x = X/L` of the fluid alone | the calibrated length of a turn |
+//! | accounting | `P`, by the process clock and by `getrusage` | that the kernel charges the right task |
 //!
+//! An undisturbed turn was neither interrupted nor directly after an interrupted one.
 //! `T` is the wall time of the window, `L` the turns in it, `X` what the kernel charged to the fluid and `P` what it
 //! charged to the process under test (and to the thread that runs deferred interrupt work on that CPU). The charge to
 //! the fluid beyond its own turns is the time of interrupts that hit it, less what was charged to other tasks while
