@@ -1,8 +1,8 @@
-//! What is made of numbers: comparisons of two sides that take turns, comparisons of records, gates, the tables of papers, and the
-//! forms that other programs read. A bench needs none of this; `syscost` and its tools do.
+//! Evaluates measured numbers: comparisons of two sides that take turns, comparisons of records, gates, the tables of papers,
+//! and output for other programs. `syscost` and its tools use this crate; a bench does not.
 //!
-//! Rooms, top to bottom: `pair` starts processes and has its pairs judged by `study`; `render` shows what `study` found; `record`
-//! holds the plain data of both. What one run measured, and how it is shown, is the crate `syscost-engine`.
+//! The modules, from top to bottom: `pair` starts processes and lets `study` judge their pairs. `render` prints the results of
+//! `study`. `record` has the plain data of both. The data of a single run and its tables are in the crate `syscost-engine`.
 #![deny(unsafe_code)]
 
 pub mod pair;
@@ -14,4 +14,4 @@ use syscost_platform::{self as platform, error};
 use syscost_statistic as statistic;
 
 #[cfg(test)]
-extern crate self as syscost_analysis; // what several crates include in their tests names this one so
+extern crate self as syscost_analysis; // test support that several crates include uses this name

@@ -3,12 +3,11 @@
 //! A *pair* is one fresh process of each side. Where both can run at once they take *turns* of about a millisecond on
 //! one CPU, so a disturbance of the machine affects both ([`turns`]). Where the sides exclude each other, such as two
 //! values of a global setting, whole processes run in blocks of ABBA or BAAB ([`sequence::ByBlocks`]). Either way a pair yields one
-//! number, a log ratio. Pairs differ in memory layout and page placement, which fresh processes draw anew (except for the
-//! pages of their text). So a verdict is made of pairs and never of samples ([`sequence`]).
+//! number, a log ratio. Each fresh process has a new random memory layout and page placement (except for the pages of its
+//! text), so pairs differ. Therefore the unit of a verdict is the pair, never the sample ([`sequence`]).
 //!
-//! A side proves what it times like any measuring process: in the first pair of a case the witness is called and
-//! proportionality is checked, and the case's counters are judged in every turn. A claim that fails on a side ends the
-//! case without a result.
+//! A side proves what it times, as every measuring process does. The first pair of a case calls the witness and checks
+//! proportionality; every turn checks the case's counters. A claim that fails on a side ends the case without a result.
 
 pub mod by_boot;
 pub mod experiment;

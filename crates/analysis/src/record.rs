@@ -1,4 +1,4 @@
-//! Plain data of comparisons, and the file in which records are carried.
+//! Plain data of comparisons, and the file format of portable records.
 
 pub mod bundle;
 pub mod paired;

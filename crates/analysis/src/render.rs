@@ -1,4 +1,4 @@
-//! How records and comparisons are shown, and written for other programs.
+//! Prints records and comparisons for people, and writes them for other programs.
 
 pub mod answer;
 pub mod beside;

@@ -1,8 +1,8 @@
-//! The files of a commit, in a repository of our own that borrows the objects of the user's.
+//! The files of a commit, in a temporary repository that borrows the objects of the user's repository.
 //!
-//! It is no linked worktree (`git worktree add`): that would run the user's `post-checkout` hook and filters, share references, and
-//! make an entry in the user's repository that must be pruned, with those of disks that are not mounted. Here
-//! git writes below a temporary directory only. References are copied, for build scripts that ask `git describe`.
+//! A linked worktree (`git worktree add`) would run the user's `post-checkout` hook and filters, share references, and make an
+//! entry in the user's repository. Pruning that entry would also prune the worktrees on disks that are not mounted. Here git
+//! writes only below a temporary directory. References are copied for build scripts that call `git describe`.
 
 use super::build_facts::short_digest;
 use super::git::{Repository, git_output, git_without_repository};
@@ -17,19 +17,19 @@ use syscost_engine::trial::scratch::{self, Scratch};
 use syscost_platform::error::{Error, Result};
 use syscost_platform::plain_file;
 
-/// Settings that override the user's configuration for every git below the tree: no hook and no monitor of files runs.
+/// Settings that override the user's configuration for every git command in the tree: no hook and no file monitor runs.
 const QUIET: &str = "[core]\n\thooksPath = /dev/null\n\tfsmonitor = false\n[submodule]\n\trecurse = false\n\
     [gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n";
 /// The references that are copied. References of a bisection are not.
 const REFERENCES: [&str; 5] = ["refs/heads", "refs/tags", "refs/remotes", "refs/notes", "refs/replace"];
 
-/// The file that says where else git finds objects (gitrepository-layout(5)).
+/// The file that names further object directories to git (gitrepository-layout(5)).
 const ALTERNATES: &str = "objects/info/alternates";
 
-/// The tree. Dropping it removes it.
+/// The checked-out tree of one commit. Dropping the value removes the tree.
 pub(super) struct BorrowedTree {
     directory: Scratch,
-    /// Where the directory lies while a build needs it at a path that other revisions have, too.
+    /// The path shared with other revisions to which the directory was moved, if a build needs that.
     common: Option<PathBuf>,
     /// The directory of its files.
     top: PathBuf,
@@ -52,11 +52,11 @@ impl BorrowedTree {
         let hash = if commit.len() == 64 { "sha256" } else { "sha1" };
         let mut init = git_without_repository();
         init.env("GIT_DEFAULT_HASH", hash).env("GIT_DEFAULT_REF_FORMAT", "files");
-        // The user's hooks see how HEAD is made, unless they are switched off before there is a configuration.
+        // `git init` creates HEAD, which would run the user's hooks: they are switched off before a configuration exists.
         init.args(["-c", "core.hooksPath=/dev/null", "init", "--quiet", "--template="]);
         git_output(init.arg(tree.path()))?;
         tree.borrow_objects(repository)?;
-        // The user's references as packed ones. Without them a build still works, unless its script describes the commit.
+        // The user's references, packed. If they are missing, only a build script that calls `git describe` fails.
         let words = [&["for-each-ref", "--format=%(objectname) %(refname)"][..], &REFERENCES].concat();
         tree.write("packed-refs", &repository.read(&words).unwrap_or_default())?;
         tree.filters = filter_names(repository);
@@ -70,7 +70,7 @@ impl BorrowedTree {
         &self.top
     }
 
-    /// Whether all files of this tree are newer than the last change of a directory, by the clocks of both file systems.
+    /// Whether all files of this tree are newer than the last change of `directory`, by the times of both file systems.
     pub(super) fn is_newer_than(&self, directory: &Path) -> bool {
         let modified = |path: &Path| path.metadata().and_then(|about| about.modified()).ok();
         // The first file that is written.
@@ -78,14 +78,15 @@ impl BorrowedTree {
         own.is_some_and(|own| modified(directory).is_none_or(|other| own > other))
     }
 
-    /// Moves this tree to a path that every tree with this key has, one at a time. To cargo a dependency at another path is
-    /// another one: what lies beside the repository would be compiled anew for each revision. The files in the tree have the
-    /// same paths, too, so they must be newer than every build of them. If another process has the path, the tree stays.
+    /// Moves this tree to a path that all trees with this key use, one at a time. For cargo, a dependency at another path is
+    /// another dependency, so neighbours of the repository would be compiled again for each revision. The files in the tree
+    /// then also have the same paths, so they must be newer than every build of them. If another process uses the path, the
+    /// tree stays where it is.
     pub(super) fn move_to_common_path(&mut self, key: &str) {
         let common = scratch::common_path(self.directory.path(), &short_digest(key.as_bytes()));
         let Ok(inside) = self.top.strip_prefix(self.directory.path()) else { return };
         common.parent().into_iter().for_each(scratch::remove_orphans);
-        // A directory with entries, and one of another user in a shared directory, is not replaced (rename(2)).
+        // rename(2) does not replace a directory that has entries or that belongs to another user in a shared directory.
         if std::fs::rename(self.directory.path(), &common).is_ok() {
             self.top = common.join(inside);
             self.common = Some(common);
@@ -99,7 +100,7 @@ impl BorrowedTree {
         git
     }
 
-    /// A sentence for what the files of this commit lack: the work of the user's filters, and submodules.
+    /// Sentences on files of this commit that are not as in the user's tree: those of the user's filters and submodules.
     pub(super) fn missing_files_notes(&self) -> Vec<String> {
         let files = |filter: &str| {
             let found = git_output(
@@ -118,7 +119,7 @@ impl BorrowedTree {
         notes.chain(self.submodule_note()).collect()
     }
 
-    /// A sentence if the commit has submodules: their repositories are elsewhere, and fetching them could ask for a password.
+    /// A sentence if the commit has submodules. They are missing: fetching their repositories could ask for a password.
     fn submodule_note(&self) -> Option<String> {
         // Mode 160000 is a commit of another repository (gitformat-index(5)).
         let listed = git_output(self.git_command().args(["ls-files", "-z", "--stage"])).ok()?;
@@ -131,7 +132,7 @@ impl BorrowedTree {
         })
     }
 
-    /// Where objects are looked for, and where history was cut off.
+    /// Writes the list of the user's object directories, and copies the list of commits where a shallow history ends.
     fn borrow_objects(&self, repository: &Repository) -> Result<()> {
         let places = repository.object_directories()?;
         let lines: Vec<_> = places.iter().map(|place| alternate_line(place)).collect();
@@ -164,14 +165,14 @@ impl BorrowedTree {
 impl Drop for BorrowedTree {
     fn drop(&mut self) {
         if let Some(common) = &self.common {
-            // Where it was made it is removed. If it stays, a later run finds no process that holds its lock.
+            // The directory is removed at its first path. If it remains, a later run removes it, as no process holds its lock.
             let _ = std::fs::rename(common, self.directory.path());
         }
     }
 }
 
-/// The line that names a directory of objects. git reads a path between quotes as a string of C; other readers do not, so only
-/// a path with a line feed is quoted.
+/// The line that names an object directory. git reads a path between quotes as a C string, but other readers do not, so
+/// only a path with a line feed is quoted.
 fn alternate_line(place: &Path) -> Vec<u8> {
     let bytes = place.as_os_str().as_bytes();
     if !bytes.contains(&b'\n') {
@@ -185,9 +186,9 @@ fn alternate_line(place: &Path) -> Vec<u8> {
     [&b"\""[..], &bytes.iter().flat_map(escape).collect::<Vec<_>>(), b"\""].concat()
 }
 
-/// The names of the user's filters, whether of this repository or of all.
+/// The names of the user's filters, from the configuration of this repository and from the global one.
 fn filter_names(repository: &Repository) -> Vec<String> {
-    // Exit code 1: there is none.
+    // git returns exit code 1 if there is no filter.
     let found =
         repository.read(&["config", "-z", "--name-only", "--get-regexp", r"^filter\."]).unwrap_or_default();
     let keys = found.split(|byte| *byte == 0).map(String::from_utf8_lossy);
@@ -195,8 +196,8 @@ fn filter_names(repository: &Repository) -> Vec<String> {
     names.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// The configuration of the tree: no program of the user's configuration runs. A partial clone gets missing objects from the
-/// user's remote.
+/// The configuration of the tree. It prevents that a program from the user's configuration runs. If the user's repository is
+/// a partial clone, git fetches missing objects from the user's remote.
 fn tree_configuration(repository: &Repository, filters: &[String]) -> String {
     let mut text = QUIET.to_owned();
     for filter in filters {
@@ -211,7 +212,8 @@ fn tree_configuration(repository: &Repository, filters: &[String]) -> String {
     text
 }
 
-/// Key and value as `git config -z` prints them. Such a value is no path.
+/// Key and value of an entry as `git config -z` prints it; `None` without a value. The values read here are no paths, so
+/// they are UTF-8.
 fn parse_entry(bytes: &[u8]) -> Option<(String, String)> {
     let text = OsStr::from_bytes(bytes).to_str()?;
     let (key, value) = text.split_once('\n')?;
@@ -234,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_are_found_whatever_is_in_the_path_of_the_repository() {
+    fn objects_are_found_with_special_characters_in_the_repository_path() {
         for name in ["plain", "a b", "quo\"te", "back\\slash", "line\nfeed \"\\"] {
             let scratch = tempfile::tempdir().unwrap();
             let (from, to) = (scratch.path().join(name), scratch.path().join("to"));
@@ -255,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_read_back_by_git_whatever_is_in_it() {
+    fn git_reads_back_entries_with_special_characters() {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("config");
         for (key, value) in [

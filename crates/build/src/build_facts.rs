@@ -1,5 +1,5 @@
-//! What a build depends on besides the sources of its commit: the compiler, its flags, the profile, the linker. A build is
-//! kept under all of it, and two builds that differ in it are no comparison of their sources.
+//! The facts that a build depends on besides the sources of its commit: the compiler, its flags, the profile, the linker. They
+//! are the key of a kept build. Two builds whose facts differ do not compare the sources alone.
 
 use super::git::{self, Repository};
 use super::neighbours::outside_dependencies;
@@ -12,7 +12,7 @@ use std::process::Command;
 use syscost_platform::error::{Error, Result};
 use syscost_platform::process::tool;
 
-/// Beginnings of the variables by which an environment changes what cargo and rustc build.
+/// Prefixes of the environment variables that change what cargo and rustc build.
 const VARIABLES: [&str; 8] = [
     "CARGO_BUILD_",
     "CARGO_ENCODED_RUSTFLAGS",
@@ -23,40 +23,40 @@ const VARIABLES: [&str; 8] = [
     "RUSTC",
     "RUSTFLAGS",
 ];
-/// Those that begin so and name a place only.
+/// Variables with such a prefix that only name a directory and do not change the build.
 const PLACES: [&str; 3] = ["CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR", "CARGO_BUILD_BUILD_DIR"];
 
 /// The variable that names a toolchain to rustup.
 pub(super) const TOOLCHAIN: &str = "RUSTUP_TOOLCHAIN";
 
-/// Facts of one build.
+/// The facts of one build.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BuildFacts {
-    /// Directory of the package below the top of the sources: a repository may hold several of one bench's name.
+    /// Directory of the package below the top of the sources. Several packages may have a bench of the same name.
     #[serde(default)]
     pub package: PathBuf,
-    /// The toolchain that is chosen for the user's directory and not by the sources.
+    /// The toolchain, if it is chosen for the user's directory and not by the sources.
     pub toolchain: Option<String>,
-    /// The words for cargo that choose features.
+    /// The arguments of cargo that choose features.
     #[serde(default)]
     pub features: String,
-    /// What `rustc -vV` prints where the sources lie.
+    /// The output of `rustc -vV` in the directory of the sources.
     pub compiler: String,
     /// The profiles of the manifest at the root of the workspace, as TOML.
     pub profiles: String,
     /// The variables that change a build.
     pub environment: BTreeMap<String, String>,
-    /// Digests of the files of configuration that cargo merges; those below the sources come first. Their texts may hold
-    /// tokens, and stay where they are.
+    /// Digests of the configuration files that cargo merges; those nearest to the sources come first. Their texts are not
+    /// kept, because they may contain tokens.
     pub configuration: Vec<String>,
     /// Digest of the lock file of the workspace; `None` if the commit has none.
     pub lock: Option<String>,
-    /// Directories outside of the repository that manifests name by a path, with digests of their files.
+    /// Directories outside of the repository that manifests name as path dependencies, with digests of their files.
     #[serde(default)]
     pub outside: BTreeMap<PathBuf, String>,
     /// Flags that align functions and loops; empty for a plain build.
     pub alignment: String,
-    /// The linker, if the build says which.
+    /// The linker, if the command of the link is known.
     pub linker: Option<String>,
 }
 
@@ -87,12 +87,12 @@ impl BuildFacts {
         })
     }
 
-    /// A name for these facts: 16 hexadecimal digits.
+    /// The key of these facts: a digest of 16 hexadecimal digits.
     pub fn key(&self) -> String {
         short_digest(format!("{self:?}").as_bytes())
     }
 
-    /// A sentence for each fact, besides the sources, in which the builds of the sides differ.
+    /// A sentence for each fact in which the builds of the two sides differ.
     pub fn differences(a: &Self, b: &Self) -> Vec<String> {
         let [compiler_a, compiler_b] = [a, b].map(|facts| facts.compiler.lines().next().unwrap_or_default());
         let [profiles_a, profiles_b] = [a, b].map(|facts| one_line(&facts.profiles));
@@ -122,7 +122,7 @@ impl BuildFacts {
     }
 }
 
-/// The digest of a file's bytes, if it can be read.
+/// The digest of a file's bytes; `None` if it cannot be read.
 fn digest(file: &Path) -> Option<String> {
     std::fs::read(file).ok().map(|bytes| short_digest(&bytes))
 }
@@ -137,8 +137,8 @@ fn one_line(toml: &str) -> String {
     if text.is_empty() { "none".into() } else { text }
 }
 
-/// What the compiler of this toolchain says of itself. Without one a `rust-toolchain.toml` among the sources may choose another
-/// than here.
+/// The output of `rustc -vV` of this toolchain in the directory of the sources. Without `toolchain`, a `rust-toolchain.toml`
+/// among the sources may choose another compiler than in the current directory.
 pub(super) fn compiler(sources: &Path, toolchain: Option<&str>) -> Result<String> {
     let program = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let mut rustc = Command::new(&program);
@@ -164,7 +164,8 @@ fn profiles(manifest: &Path) -> Result<String> {
     Ok(table.get("profile").map(ToString::to_string).unwrap_or_default())
 }
 
-/// The files that cargo reads in a directory ("Hierarchical structure" of its reference): upwards, then its home.
+/// The configuration files that cargo reads in a directory ("Hierarchical structure" in its reference): first those of the
+/// directory and its parents, then that of cargo's home.
 fn configuration_files(sources: &Path) -> Vec<PathBuf> {
     let home = std::env::var_os("CARGO_HOME").filter(|home| !home.is_empty());
     let home = home
@@ -182,14 +183,14 @@ fn configuration_files(sources: &Path) -> Vec<PathBuf> {
     files
 }
 
-// The toolchain that a user has chosen for a directory, where the commits do not say it: by `rustup override set`, or by a
-// `rust-toolchain.toml` that git does not track. rustup finds neither from the temporary directory in which a revision is built.
+// The toolchain that a user has chosen for a directory, but not in the commits: by `rustup override set`, or by a
+// `rust-toolchain.toml` that git does not track. rustup finds neither from the temporary directory of a revision.
 
 /// The names of the file that chooses a toolchain.
 const FILES: [&str; 2] = ["rust-toolchain.toml", "rust-toolchain"];
 
-/// The toolchain of the current directory that a build in `place`, below the top of a revision's `tree`, has to be given.
-/// `None` if rustup finds it there by itself, or if there is no rustup.
+/// The toolchain of the current directory, if a build must be given it explicitly. The build runs in `place`, below the top
+/// of a revision's `tree`. `None` if rustup chooses the right toolchain there by itself, or if there is no rustup.
 ///
 /// # Errors
 /// The toolchain of the current directory is not installed.
@@ -198,7 +199,7 @@ pub(super) fn chosen_toolchain(repository: &Repository, tree: &Path, place: &Pat
         return Ok(None);
     };
     if !shown.status.success() {
-        // The compiler may be none of rustup's.
+        // The compiler may not be one of rustup's.
         return compiler(Path::new("."), None).map(|_| None);
     }
     let text = String::from_utf8_lossy(&shown.stdout);
@@ -209,7 +210,7 @@ pub(super) fn chosen_toolchain(repository: &Repository, tree: &Path, place: &Pat
         repository.read(&["ls-files", "--error-unmatch", "--", &pattern]).is_ok()
     };
     let is_of_commits = is_file && inside.is_some_and(is_tracked);
-    // An override of a directory of the repository counts more than a file, one of a directory above it less.
+    // An override for a directory of the repository outranks a file of the revision; one for a directory above does not.
     let is_first = !is_file && inside.is_some();
     let applies = !is_of_commits && (is_first || !has_own_file(tree, place));
     Ok(applies.then(|| name.to_owned()))
@@ -221,8 +222,8 @@ fn has_own_file(tree: &Path, place: &Path) -> bool {
     directories.into_iter().any(|directory| FILES.iter().any(|name| directory.join(name).is_file()))
 }
 
-/// The name of the toolchain, the directory or the file that it is chosen by, and whether that is a file. `None` for a choice
-/// that holds in every directory: the default, and the variable `RUSTUP_TOOLCHAIN`, which a build inherits.
+/// The name of the toolchain, the directory or file that chooses it, and whether that is a file. `None` for a choice that
+/// holds in every directory: the default, and the variable `RUSTUP_TOOLCHAIN`, which a build inherits.
 fn parse_choice(shown: &str) -> Option<(&str, &str, bool)> {
     let (name, reason) = shown.trim().split_once(" (")?;
     let (words, rest) = reason.split_once('\'')?;
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_a_build_changes_its_key_and_is_named() {
+    fn each_changed_fact_changes_the_key_and_is_named() {
         let plain = facts();
         for (other, sentence) in [
             (
@@ -301,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_of_a_directory_is_told_from_one_of_everywhere() {
+    fn a_choice_for_a_directory_differs_from_a_global_choice() {
         for (shown, expected) in [
             ("1.86.0-x (directory override for '/a (b)')\n", Some(("1.86.0-x", "/a (b)", false))),
             (

@@ -1,8 +1,8 @@
-//! Starts git, as the only place. It reads the user's repository, and writes nothing to it.
+//! Starts git; no other module does. It reads the user's repository, and writes nothing to it.
 //!
-//! A git hook, `git -c …`, an alias and some shells leave an environment (`GIT_DIR`, `GIT_INDEX_FILE`, `GIT_OBJECT_DIRECTORY` …) that
-//! says which repository is meant. So the repository is looked for and read with it ([`Repository`]). A command below a
-//! [borrowed tree](super::borrowed_tree) starts without it ([`forget_repository`]): git would write the user's index there.
+//! A git hook, `git -c …`, an alias and some shells set variables (`GIT_DIR`, `GIT_INDEX_FILE`, `GIT_OBJECT_DIRECTORY` …) that
+//! name the repository. [`Repository`] keeps these variables when it finds and reads the user's repository. A command in a
+//! [borrowed tree](super::borrowed_tree) starts without them ([`forget_repository`]), or git would write the user's index.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -11,8 +11,8 @@ use std::process::{Command, Output};
 use syscost_platform::error::{Error, Result};
 use syscost_platform::process::tool;
 
-/// Beginnings of git's variables that say how other machines are reached, and where git and its configuration are: cargo may fetch with them.
-/// Every other variable of git is about one repository, or about how git talks.
+/// Prefixes of the variables that stay, because cargo may need them to fetch. They say how git reaches other machines, and
+/// where git and its configuration are. Every other variable of git is about one repository or about its messages.
 const TRANSPORT: [&str; 11] = [
     "GIT_SSH",
     "GIT_SSL_",
@@ -26,7 +26,7 @@ const TRANSPORT: [&str; 11] = [
     "GIT_CONFIG_SYSTEM",
     "GIT_CONFIG_NOSYSTEM",
 ];
-/// Beginnings of the keys that may stay in `GIT_CONFIG_KEY_N`, for the same reason. `core.worktree` and `core.hooksPath` may not.
+/// Prefixes of the keys that may stay in `GIT_CONFIG_KEY_N`, for the same reason. `core.worktree` and `core.hooksPath` may not.
 const TRANSPORT_KEYS: [&str; 7] =
     ["url.", "http.", "credential.", "protocol.", "safe.", "core.sshcommand", "core.askpass"];
 
@@ -34,11 +34,11 @@ const TRANSPORT_KEYS: [&str; 7] =
 #[derive(Debug)]
 pub(super) struct Repository {
     directory: PathBuf,
-    /// The files that belong to it; a bare repository has none.
+    /// The top directory of the working tree; a bare repository has none.
     top: Option<PathBuf>,
-    /// The current directory, seen from the top.
+    /// The current directory, relative to the top.
     pub(super) inside: PathBuf,
-    /// Whether the environment names it, or agrees with the current directory.
+    /// Whether the environment names the repository, or agrees with the current directory.
     is_of_environment: bool,
 }
 
@@ -46,10 +46,10 @@ impl Repository {
     /// The repository that git's environment names, else the one around the current directory.
     ///
     /// # Errors
-    /// There is none, or git refuses to read it: its own words.
+    /// There is no repository, or git refuses to read it; the error quotes git's message.
     pub(super) fn find() -> Result<Self> {
         match (Self::query_git(true), Self::query_git(false)) {
-            // A hook sets GIT_DIR alone, and git takes every current directory for the top then.
+            // A hook sets GIT_DIR alone; git then takes the current directory for the top, whichever it is.
             (Ok(named), Ok(around)) if named.directory == around.directory => {
                 Ok(Self { is_of_environment: true, ..around })
             }
@@ -75,7 +75,7 @@ impl Repository {
         self.top.as_deref().unwrap_or(&self.directory)
     }
 
-    /// The directory of the files that belong to it.
+    /// The top directory of the working tree; `None` for a bare repository.
     pub(super) fn top_directory(&self) -> Option<&Path> {
         self.top.as_deref()
     }
@@ -87,15 +87,15 @@ impl Repository {
         git
     }
 
-    /// Standard output of a command that reads.
+    /// The standard output of a git command that only reads the repository.
     ///
     /// # Errors
-    /// git fails: its own words.
+    /// git fails; the error quotes its message.
     pub(super) fn read(&self, words: &[&str]) -> Result<Vec<u8>> {
         git_output(self.git_command().args(words))
     }
 
-    /// A file of the repository as `git rev-parse --git-path` finds it: in the environment, or below its directory.
+    /// The path of a file of the repository by `git rev-parse --git-path`, which follows the environment.
     ///
     /// # Errors
     /// git fails.
@@ -104,7 +104,7 @@ impl Repository {
         std::path::absolute(&file).map_err(|e| Error::file(file, "naming", e))
     }
 
-    /// The places of its objects, those first that a push has brought and git has not accepted yet.
+    /// The object directories of the repository. A quarantine directory of a push that git has not accepted yet comes first.
     ///
     /// # Errors
     /// git fails.
@@ -118,10 +118,10 @@ impl Repository {
         all.map(|path| std::path::absolute(&path).map_err(|e| Error::file(path, "naming", e))).collect()
     }
 
-    /// The commit of a revision.
+    /// The commit hash of a revision.
     ///
     /// # Errors
-    /// There is no such revision: with what git says, and whether history was cut off.
+    /// There is no such revision. The error quotes git, and says whether the history is shallow.
     pub(super) fn resolve_commit(&self, rev: &str) -> Result<String> {
         let name = format!("{rev}^{{commit}}");
         let mut git = self.git_command();
@@ -148,7 +148,7 @@ impl Repository {
     }
 }
 
-/// git on the user's repository: it takes no lock, fetches nothing that a partial clone lacks, and asks for no password.
+/// A git command for the user's repository that takes no lock, fetches no missing objects, and asks for no password.
 fn read_only_git(is_of_environment: bool) -> Command {
     let mut git = tool::command("git");
     if !is_of_environment {
@@ -158,7 +158,7 @@ fn read_only_git(is_of_environment: bool) -> Command {
     git
 }
 
-/// A git command without the environment that names a repository: it uses the one it is started in.
+/// A git command without the variables that name a repository: it uses the repository of its current directory.
 pub(super) fn git_without_repository() -> Command {
     let mut git = tool::command("git");
     forget_repository(&mut git);
@@ -175,7 +175,7 @@ pub(super) fn forget_repository(command: &mut Command) {
     }
 }
 
-/// The variables that are removed from this environment, or set otherwise.
+/// The variables to change in this environment: `None` to remove a variable, else its new value.
 fn environment_changes(environment: Vec<(OsString, OsString)>) -> Vec<(OsString, Option<OsString>)> {
     let begins = |name: &OsStr, beginnings: &[&str]| {
         let name = name.as_bytes().to_ascii_lowercase();
@@ -200,10 +200,10 @@ fn environment_changes(environment: Vec<(OsString, OsString)>) -> Vec<(OsString,
     changes
 }
 
-/// Standard output of git.
+/// The standard output of a git command.
 ///
 /// # Errors
-/// It cannot be started, or fails: its words, or its exit status if it has none.
+/// git cannot be started, or fails; the error quotes its message, or its exit status if it printed none.
 pub(super) fn git_output(git: &mut Command) -> Result<Vec<u8>> {
     let output = run_git(git)?;
     if output.status.success() {
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_which_repository_is_meant_is_forgotten_and_nothing_else() {
+    fn only_variables_that_name_a_repository_are_removed() {
         for name in [
             "GIT_DIR",
             "GIT_WORK_TREE",

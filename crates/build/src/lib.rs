@@ -1,7 +1,7 @@
 //! Revisions of a repository, built for comparison and linked again for every pair.
 //!
-//! [`revision::build_revision`] checks a commit out, builds one bench of it and keeps the result; [`link`] repeats the last step
-//! of the build with its functions in another order. Nothing of the user's is touched: no tree, no index, no build directory.
+//! [`revision::build_revision`] checks out a commit, builds one of its benches and keeps the result. [`link`] repeats the last
+//! step of the build with the functions in another order. The user's tree, index and build directory are not touched.
 
 #![deny(unsafe_code)]
 

@@ -1,9 +1,9 @@
 //! Links one build again, with its functions in another order.
 //!
 //! Where the linker happens to place a function changes its time by up to a third (Mytkowicz and others, "Producing wrong
-//! data without doing anything obviously wrong", ASPLOS 2009). A comparison of two builds that uses one link of each charges
-//! that to the change; one that draws a link for every process averages over it (Curtsinger and Berger, "Stabilizer", ASPLOS
-//! 2013). Only the last step of a build is repeated, a fraction of a second.
+//! data without doing anything obviously wrong", ASPLOS 2009). A comparison that uses one link of each build attributes
+//! this effect to the change. A comparison that draws a new link for every process averages over it (Curtsinger and
+//! Berger, "Stabilizer", ASPLOS 2013). Only the last step of a build is repeated, which takes a fraction of a second.
 
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -15,13 +15,13 @@ use syscost_platform::inert;
 use syscost_platform::process::tool;
 use syscost_statistic::Random;
 
-/// Padding in front of all functions where the linker cannot order them: at most a page, in steps of the alignment that
-/// compilers give to functions.
+/// Number of possible paddings in front of all functions, for linkers that cannot order them. The padding is below a page
+/// (4 KiB) and a multiple of the alignment that compilers give to functions.
 const PADDING_STEPS: usize = 256;
 const PADDING_STEP_BYTES: usize = 16;
 /// Part of the path of the compiler's own libraries.
 const COMPILER_LIBRARIES: &str = "/lib/rustlib/";
-/// Characters of a linker's words that are quoted.
+/// Characters of a linker's message that are quoted.
 const QUOTED: usize = 300;
 
 /// The command that linked a build, with copies of everything that the build may overwrite.
@@ -33,11 +33,11 @@ pub struct LinkCommand {
     environment: Vec<(String, String)>,
     /// Its arguments, without the name of the output.
     arguments: Vec<String>,
-    /// How functions are placed anew.
+    /// The way to place functions in another order.
     placement: Placement,
 }
 
-/// How a linker is made to place functions anew.
+/// The way to make a linker place functions in another order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
@@ -60,11 +60,11 @@ impl Placement {
 }
 
 impl LinkCommand {
-    /// The command that `rustc --print link-args` wrote. Its inputs are copied to `copies`, wherever they lie: a later build may
-    /// overwrite them, and a cleaner remove them.
+    /// The command that `rustc --print link-args` wrote. Its inputs are copied to `copies`, because a later build may
+    /// overwrite them or a cleaner remove them.
     ///
     /// # Errors
-    /// The text is no such command, an input cannot be copied, or the linker places functions in none of the known ways.
+    /// The text is no such command, an input cannot be copied, or none of the [`Placement`]s works with the linker.
     pub fn from_rustc(text: &str, copies: &Path) -> Result<Self> {
         let unreadable = || Error::Usage(format!("the link command of rustc cannot be read: {text:.80}"));
         let words = split_words(text).ok_or_else(unreadable)?;
@@ -86,20 +86,20 @@ impl LinkCommand {
         command.with_placement(copies)
     }
 
-    /// How functions are placed anew.
+    /// The way in which functions are placed in another order.
     pub fn placement(&self) -> Placement {
         self.placement
     }
 
-    /// Whether every input is still there. A cleaner of temporary files, or a reboot, may have emptied or removed one.
+    /// Whether every input still exists and is not empty. A cleaner of temporary files or a reboot may remove one.
     pub fn has_all_inputs(&self) -> bool {
         let files = self.arguments.iter().map(Path::new);
-        // The extension tells a file from a directory that is searched, and need not be there.
+        // Arguments without an extension are search directories, which need not exist.
         let mut inputs = files.filter(|file| file.is_absolute() && file.extension().is_some());
         inputs.all(|file| std::fs::metadata(file).is_ok_and(|about| about.len() > 0))
     }
 
-    /// The same command after its copies were moved from one directory to another.
+    /// The same command with the paths of its copies changed from the directory `from` to `to`.
     pub fn moved(mut self, from: &Path, to: &Path) -> Self {
         for argument in &mut self.arguments {
             if let Ok(name) = Path::new(&argument).strip_prefix(from) {
@@ -109,13 +109,13 @@ impl LinkCommand {
         self
     }
 
-    /// The linker, for comparison with that of another build.
+    /// A description of the linker, for comparison with that of another build.
     pub fn linker(&self) -> String {
         let chosen = self.arguments.iter().find(|argument| argument.starts_with("-fuse-ld="));
         chosen.map_or_else(|| self.program.clone(), |flag| format!("{} {flag}", self.program))
     }
 
-    /// Tries the ways of placing functions, the finest first.
+    /// Tries the ways to place functions, from the finest to the coarsest, and keeps the first that works.
     fn with_placement(mut self, directory: &Path) -> Result<Self> {
         let trial = directory.join("trial");
         let mut last = Ok(());
@@ -126,15 +126,15 @@ impl LinkCommand {
                 break;
             }
         }
-        // Where every way fails the file is not there.
+        // If every way fails, the file does not exist.
         let _ = std::fs::remove_file(&trial);
         last.map(|()| self)
     }
 
-    /// Links with the functions in the order of this seed.
+    /// Links to the file `output`, with the functions in the random order of this seed.
     ///
     /// # Errors
-    /// The linker cannot be started, or fails: its own words.
+    /// The linker cannot be started, or fails; the error quotes its message.
     pub fn link(&self, seed: u32, output: &Path) -> Result<()> {
         let mut linker = tool::command(&self.program);
         linker.envs(self.environment.iter().map(|(name, value)| (name, value)));
@@ -155,7 +155,7 @@ impl LinkCommand {
         run_linker(&mut linker, &self.program)
     }
 
-    /// The arguments, with the object files that stand among them in another order.
+    /// The arguments, with the object files among them in random order.
     fn shuffled_objects(&self, random: &mut Random) -> Vec<String> {
         let is_object = |word: &&String| word.ends_with(".o") && !word.starts_with('-');
         let mut objects: Vec<_> = self.arguments.iter().filter(is_object).collect();
@@ -166,7 +166,7 @@ impl LinkCommand {
         self.arguments.iter().filter_map(next).collect()
     }
 
-    /// An object file of code that is never executed, of random length.
+    /// Makes an object file of random length whose code is never executed. Returns its path.
     fn padding(&self, random: &mut Random, output: &Path) -> Result<PathBuf> {
         let bytes = PADDING_STEP_BYTES * random.number_below(PADDING_STEPS);
         let (source, object) = (output.with_extension("s"), output.with_extension("padding.o"));
@@ -178,19 +178,19 @@ impl LinkCommand {
     }
 }
 
-/// Runs a linker, whose words matter only if it fails.
+/// Runs a linker. Its messages appear only in the error, if it fails.
 fn run_linker(command: &mut Command, program: &str) -> Result<()> {
     let output = command.output().map_err(|e| Error::file(program, "starting", e))?;
     if output.status.success() {
         return Ok(());
     }
-    // The last line says only that the linker has failed; the first ones say why.
+    // The quote begins at the first line: the first lines give the cause, the last says only that the linker has failed.
     let said = inert::neutralize_line(String::from_utf8_lossy(&output.stderr).trim(), QUOTED);
     Err(Error::Usage(format!("`{program}` cannot link the build again ({}): {said}", output.status)))
 }
 
-/// The argument, or the name of its copy if it is a file. The path of a shared library may become part of the program, and the
-/// compiler's own libraries are those of the compiler under which a build is kept: both stay where they are.
+/// The argument, or the path of its copy if it is a file. Shared libraries are not copied, as their path may become part of
+/// the program. The compiler's own libraries are not copied either, as the compiler is part of the key of a kept build.
 fn copied(argument: String, copies: &Path, number: usize) -> Result<String> {
     let file = Path::new(&argument);
     let is_shared = file.extension().is_some_and(|end| end == "so") || argument.contains(".so.");
@@ -203,7 +203,7 @@ fn copied(argument: String, copies: &Path, number: usize) -> Result<String> {
     Ok(copy.display().to_string())
 }
 
-/// A word of the printed command; an assignment has a name.
+/// A word of the printed command. It has a name if it is an assignment to a variable.
 struct Word {
     name: Option<String>,
     text: String,
@@ -227,7 +227,7 @@ fn split_words(text: &str) -> Option<Vec<Word>> {
     Some(words)
 }
 
-/// The text up to the closing quote, and what follows.
+/// The unescaped text up to the closing quote, and the text after the quote.
 fn unescape_until_quote(text: &str) -> Option<(String, &str)> {
     let mut plain = String::new();
     let mut characters = text.char_indices();
@@ -250,15 +250,15 @@ fn unescape_until_quote(text: &str) -> Option<(String, &str)> {
 #[derive(Clone, Debug)]
 pub struct Links {
     command: LinkCommand,
-    /// Where they lie.
+    /// The directory of the links.
     directory: PathBuf,
-    /// Distinguishes the orders of this side from those of the other one.
+    /// Makes the orders of this side differ from those of the other side.
     seed: u32,
 }
 
 impl Links {
-    /// Links of both sides below `home`, with the directories that hold them. Each side has a seed of its own, or their
-    /// layouts would go together.
+    /// Links of both sides below `home`, with the directories that hold them. Each side has a seed of its own, because
+    /// with one seed the layouts of the sides would be correlated.
     ///
     /// # Errors
     /// A directory cannot be made.
@@ -282,9 +282,9 @@ impl Relink for Links {
     fn link(&self, number: u32) -> Result<PathBuf> {
         let file = self.directory.join(number.to_string());
         if !file.exists() {
-            // A link that is cut short, as by a full disk, must not be taken for one.
+            // A truncated link, for example on a full disk, must not be taken for a complete one.
             let partial = file.with_extension("partial");
-            // Seeds of a shuffle are 32 bits; those of two sides must not meet.
+            // Seeds of a shuffle have 32 bits. The two sides must not use the same seeds.
             self.command.link(self.seed.wrapping_mul(0x9e37_79b9).wrapping_add(number), &partial)?;
             std::fs::rename(&partial, &file).map_err(|e| Error::file(&file, "naming", e))?;
         }
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn links_differ_by_seed_and_are_repeated_by_it_after_the_build_has_gone() {
+    fn links_differ_by_seed_and_repeat_after_the_build_is_removed() {
         let place = tempfile::tempdir().unwrap();
         let Some(command) = build(place.path()) else { return };
         std::fs::remove_dir_all(place.path().join("target")).unwrap();

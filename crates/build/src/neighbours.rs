@@ -1,8 +1,8 @@
-//! What lies beside the repository of a revision. A manifest may name it (`path = "../core"`), and cargo looks for its
-//! configuration and for the workspace of a package in the directories above.
+//! The neighbours of a revision's repository: the other entries of the directories above it. A manifest may name them (`path =
+//! "../core"`), and cargo searches those directories for its configuration and for the workspace of a package.
 //!
-//! The files of a revision lie in a temporary directory, where none of it is found. So the directories above the repository
-//! are made there again, with a link to each of their other entries.
+//! The files of a revision lie in a temporary directory, which has no such neighbours. So the directories above the
+//! repository are made again there, with a symbolic link to each of their other entries.
 
 use super::build_facts::short_digest;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Component, Path, PathBuf};
 use syscost_platform::error::{Error, Result};
 
-/// The directory below `place` that stands for `top`: empty, and beside the same entries, by links.
+/// Makes the directory below `place` that stands for `top`. It is empty; links give it the same neighbours as `top`.
 ///
 /// # Errors
 /// A directory or a link cannot be made.
@@ -18,7 +18,7 @@ pub(super) fn mirror_surroundings(top: &Path, place: &Path) -> Result<PathBuf> {
     let (mut above, mut here) = (PathBuf::from("/"), place.to_owned());
     for component in top.components() {
         let Component::Normal(name) = component else { continue };
-        // One that may be passed through but not listed shows no neighbours.
+        // A directory that may be passed through but not listed contributes no neighbours.
         for entry in std::fs::read_dir(&above).into_iter().flatten().flatten() {
             let link = here.join(entry.file_name());
             if entry.file_name() != name {
@@ -32,12 +32,12 @@ pub(super) fn mirror_surroundings(top: &Path, place: &Path) -> Result<PathBuf> {
     Ok(here)
 }
 
-/// The directories outside of `top` that manifests in it name by a path, and those that manifests there name, each with a
-/// digest of its files: their names, lengths and times.
+/// The directories outside of `top` that its manifests name as path dependencies, directly or through each other. Each has
+/// a digest of the names, lengths and times of its files.
 pub(super) fn outside_dependencies(top: &Path) -> BTreeMap<PathBuf, String> {
     let real_top = top.canonicalize().unwrap_or_else(|_| top.to_owned());
     let mut found = BTreeMap::new();
-    // The digest of the top is its commit, so the top is read for its manifests alone, and once.
+    // The commit identifies the files of the top, so only the manifests of the top are read, and only once.
     let mut left = directories_named_by(&files_below(&real_top));
     while let Some(directory) = left.pop() {
         if directory.starts_with(&real_top) || found.keys().any(|known| directory.starts_with(known)) {
@@ -56,8 +56,8 @@ fn directories_named_by(files: &[PathBuf]) -> Vec<PathBuf> {
     manifests.flat_map(|manifest| named_directories(manifest)).collect()
 }
 
-/// The directories that a manifest names by the key `path`, in whatever table. A manifest that cannot be read is cargo's to
-/// refuse.
+/// The directories that a manifest names by the key `path`, in any table. A manifest that cannot be read names none; cargo
+/// will refuse it.
 fn named_directories(manifest: &Path) -> Vec<PathBuf> {
     fn paths(value: &toml::Value, found: &mut Vec<String>) {
         match value {
@@ -77,8 +77,8 @@ fn named_directories(manifest: &Path) -> Vec<PathBuf> {
     there.filter(|path| path.join("Cargo.toml").is_file()).collect()
 }
 
-/// The plain files below a directory, in order. Hidden directories and those that are marked as caches, such as cargo's target
-/// directory, hold no sources; links are not followed.
+/// The plain files below a directory, in order. It skips hidden directories and those marked as caches, such as cargo's
+/// target directory, because they hold no sources. It follows no links.
 fn files_below(directory: &Path) -> Vec<PathBuf> {
     let mut entries: Vec<_> = std::fs::read_dir(directory).into_iter().flatten().flatten().collect();
     entries.sort_by_key(std::fs::DirEntry::file_name);
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_beside_and_above_is_found_from_the_mirrored_directory() {
+    fn neighbours_are_found_from_the_mirrored_directory() {
         let (place, scratch) = (surroundings(), tempfile::tempdir().unwrap());
         let mirrored = mirror_surroundings(&place.path().join("w/mine"), scratch.path()).unwrap();
         assert_eq!(fs::read_dir(&mirrored).unwrap().count(), 0);
@@ -148,7 +148,7 @@ mod tests {
         let place = surroundings();
         let top = place.path().join("w/mine");
         fs::create_dir(top.join("member")).unwrap();
-        // A member names its root, and a neighbour names the root, the member and itself.
+        // A member names its root. A neighbour names the root, the member and itself.
         let to_all = "[dependencies]\na = { path = \"../mine\" }\nb = { path = \"../mine/member\" }\nc = { path = \".\" }\n";
         for (file, text) in [
             ("mine/member/Cargo.toml", "[dependencies]\nmine = { path = \"..\" }\n"),

@@ -1,5 +1,5 @@
-//! Builds a git revision: in a borrowed tree (`borrowed_tree`), with a target directory that all revisions share. What is built
-//! is kept under the facts that it depends on, so that no revision is compiled twice, and none by another compiler is used.
+//! Builds a git revision in a borrowed tree (`borrowed_tree`), with a target directory that all revisions share. Each build is
+//! kept under the facts that it depends on. So no revision is compiled twice, and a build by another compiler is not reused.
 
 use super::borrowed_tree::BorrowedTree;
 use super::build_facts::{BuildFacts, TOOLCHAIN, chosen_toolchain};
@@ -13,10 +13,10 @@ use syscost_platform::error::{Error, Result};
 use syscost_platform::plain_file;
 use syscost_platform::process::tool::quote_for_shell;
 
-/// Flags of LLVM under which two builds of one source differ least in where their code lies: every function and every
-/// loop begins at a cache line. What is left is averaged over links. Measured: see `EVIDENCE.md`, "Links of one build".
+/// Flags of LLVM that make every function and every loop begin at a cache line. With them the code addresses of two builds
+/// of one source differ least; links average over the rest. Measured: see `EVIDENCE.md`, "Links of one build".
 const ALIGNMENT: &str = "-align-all-functions=6 -align-loops=64";
-/// The file that says what a directory of a kept build holds.
+/// The file that describes the contents of the directory of a kept build.
 const DESCRIPTION: &str = "build.json";
 /// The kept binary.
 const BINARY: &str = "bench";
@@ -24,22 +24,22 @@ const BINARY: &str = "bench";
 /// A build that is kept.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Built {
-    /// What it depends on besides its sources.
+    /// The facts that the build depends on besides its sources.
     pub facts: BuildFacts,
-    /// How it is linked again; `None` where that is impossible.
+    /// The command that links the build again; `None` if that is impossible.
     pub link: Option<LinkCommand>,
-    /// Its directory.
+    /// The directory of the kept build.
     #[serde(skip)]
     directory: PathBuf,
 }
 
 impl Built {
-    /// The bench binary as the build has linked it.
+    /// The path of the bench binary as the build has linked it.
     pub fn binary(&self) -> PathBuf {
         self.directory.join(BINARY)
     }
 
-    /// The directory in which builds are kept, where there is space for links of them.
+    /// The directory in which all builds are kept. Links of the builds can be made there, too.
     pub fn home(&self) -> &Path {
         self.directory.parent().unwrap_or(&self.directory)
     }
@@ -53,31 +53,33 @@ impl Built {
         is_whole.then_some(built)
     }
 
-    /// Removes a kept build that cannot be loaded, as its place is needed. Another process sees all of it, or nothing.
+    /// Removes a kept build that cannot be loaded, to make room for a new one. The removal is atomic for other processes.
     fn discard(directory: &Path) {
         let aside = directory.with_file_name(format!("{}.partial", plain_file::random_word(12)));
         if std::fs::rename(directory, &aside).is_ok() {
-            // It costs space only.
+            // A failure costs only disk space.
             let _ = std::fs::remove_dir_all(aside);
         }
     }
 }
 
-/// What is built, and how.
+/// The bench target to build, and the options of the build.
 #[derive(Clone, Debug)]
 pub struct Recipe {
-    /// The bench target: the only one or `suite` if there is none.
+    /// The bench target; `None` for the only one or `suite`.
     pub bench: Option<String>,
-    /// Words for cargo that choose features.
+    /// Arguments of cargo that choose features.
     pub features: Vec<String>,
     /// Whether functions and loops are aligned.
     pub is_aligned: bool,
 }
 
-/// The bench of this revision of the user's repository, built if it is not kept. `say` is given a line before a build.
+/// The bench of this revision of the user's repository, which is built unless a build is kept. Before a build `say` is
+/// called with lines for the user.
 ///
 /// # Errors
-/// There is no such revision, it does not build, or it has not exactly one bench and none of this name.
+/// There is no such revision, it does not build, or it has no bench of the given name; without a name, neither
+/// a single bench nor `suite`.
 pub fn build_revision(rev: &str, recipe: &Recipe, say: &dyn Fn(&str)) -> Result<Built> {
     let repository = Repository::find()?;
     let commit = repository.resolve_commit(rev)?;
@@ -119,18 +121,18 @@ pub fn build_revision(rev: &str, recipe: &Recipe, say: &dyn Fn(&str)) -> Result<
         say(&format!("{rev}: the kept build {} is incomplete, and is made anew", kept.display()));
         Built::discard(&kept);
     }
-    // A name that no other process builds in, in another container either.
+    // No other process builds in a directory of this random name, not even in another container.
     let partial = home.join(format!("{}.partial", plain_file::random_word(12)));
     std::fs::create_dir_all(&partial).map_err(|e| Error::file(&partial, "making", e))?;
     let built = build_into(&partial, &kept, &place, facts, &bench, recipe, say);
     if built.is_err() {
-        // What is left of it is useless.
+        // The rest of a failed build is useless.
         let _ = std::fs::remove_dir_all(&partial);
     }
     built
 }
 
-/// Builds in `partial`, and moves what is built to `kept`.
+/// Builds in `partial`, and moves the finished build to `kept`.
 fn build_into(
     partial: &Path,
     kept: &Path,
@@ -141,7 +143,7 @@ fn build_into(
     say: &dyn Fn(&str),
 ) -> Result<Built> {
     let home = kept.parent().unwrap_or(kept);
-    // Cargo does not see what a wrapper of the compiler adds: other flags need a directory of their own.
+    // Cargo does not see the flags that a wrapper of the compiler adds, so aligned builds need a target directory of their own.
     let flags = if recipe.is_aligned { ALIGNMENT.replace([' ', '='], "") } else { String::new() };
     let (target, printed) = (home.join(format!("target{flags}")), partial.join("link-args"));
     let mut cargo = cargo_command(place, &target, facts.toolchain.as_deref());
@@ -157,7 +159,7 @@ fn build_into(
     if recipe.is_aligned {
         cargo.env("RUSTC_WRAPPER", aligning_wrapper(home)?);
     }
-    // The objects of the last crate stay, so that they can be linked again.
+    // `save-temps` keeps the objects of the last crate, so that they can be linked again.
     cargo.args(["--", "-C", "save-temps", "--print"]).arg(format!("link-args={}", printed.display()));
     let binary = bench_executable(&run_cargo(&mut cargo)?, &bench.name)?;
     std::fs::copy(&binary, partial.join(BINARY)).map_err(|e| Error::file(&binary, "copying", e))?;
@@ -169,7 +171,7 @@ fn build_into(
     let bytes =
         serde_json::to_vec(&built).map_err(|e| Error::file(&description, "writing as JSON", e.into()))?;
     std::fs::write(&description, bytes).map_err(|e| Error::file(&description, "writing", e))?;
-    // Another process may have kept the same build meanwhile: either is as good.
+    // Another process may have kept the same build meanwhile. The two builds are equivalent.
     if let Err(error) = std::fs::rename(partial, kept) {
         let theirs = Built::load(kept).ok_or_else(|| Error::file(kept, "moving the build to", error))?;
         let _ = std::fs::remove_dir_all(partial);
@@ -178,7 +180,7 @@ fn build_into(
     Ok(built)
 }
 
-/// The command of the last link, with its inputs in the directory of the build.
+/// The command of the last link, with its inputs in the directory of the kept build. `None`, and a line to `say`, on failure.
 fn read_link_command(printed: &Path, kept: &Path, partial: &Path, say: &dyn Fn(&str)) -> Option<LinkCommand> {
     let read = || {
         let text = std::fs::read_to_string(printed).map_err(|e| Error::file(printed, "reading", e))?;
@@ -195,7 +197,8 @@ fn read_link_command(printed: &Path, kept: &Path, partial: &Path, say: &dyn Fn(&
     }
 }
 
-/// Removes what `-C save-temps` has left beside a binary in our own target directory: it is large, and copied by now.
+/// Removes the files that `-C save-temps` has left beside a binary in our own target directory. They are large and were
+/// copied before.
 fn remove_temporaries(binary: &Path, target: &Path) {
     let directory = binary.parent().filter(|directory| directory.starts_with(target));
     let (Some(directory), Some(name)) = (directory, binary.file_name()) else { return };
@@ -204,14 +207,14 @@ fn remove_temporaries(binary: &Path, target: &Path) {
         |file: &str| file.starts_with(&start) && (file.ends_with(".bc") || file.ends_with(".o"));
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         if is_temporary(&entry.file_name().to_string_lossy()) {
-            // It costs space only.
+            // A failure costs only disk space.
             let _ = std::fs::remove_file(entry.path());
         }
     }
 }
 
-/// A program that runs the compiler with the flags of alignment. Cargo runs it for every crate; a cache of the user's
-/// (`RUSTC_WRAPPER`) runs inside of it.
+/// Writes the program that runs the compiler with the alignment flags, and returns its path. Cargo runs it for every crate;
+/// it runs the user's compiler cache (`RUSTC_WRAPPER`), if there is one.
 fn aligning_wrapper(home: &Path) -> Result<PathBuf> {
     let file = home.join("rustc-aligned");
     let own = std::env::var("RUSTC_WRAPPER").unwrap_or_default();
@@ -228,16 +231,16 @@ fn aligning_wrapper(home: &Path) -> Result<PathBuf> {
     Ok(file)
 }
 
-/// The commit of a revision of the user's repository.
+/// The commit hash of a revision of the user's repository.
 ///
 /// # Errors
-/// There is no such revision, or no repository that git reads.
+/// There is no such revision, or no repository that git can read.
 pub fn resolve_commit(rev: &str) -> Result<String> {
     Repository::find()?.resolve_commit(rev)
 }
 
-/// Lets `git bisect` run a command between a good and a bad commit, in a tree of its own; whether it has found the first bad one. git prints its
-/// own progress. The builds are shared with [`build_revision`].
+/// Lets `git bisect` run a command between a good and a bad commit, in a tree of its own. Returns whether it has found the
+/// first bad commit. git prints its own progress. The builds are shared with [`build_revision`].
 ///
 /// # Errors
 /// The tree cannot be made, or git refuses to start.
@@ -256,7 +259,7 @@ pub fn run_bisection([good, bad]: [&str; 2], command: &[String]) -> Result<bool>
     Ok(status.success())
 }
 
-/// The current directory, as the tree has it.
+/// The directory of the tree that corresponds to the current directory.
 fn package_directory(tree: &BorrowedTree, repository: &Repository, rev: &str) -> Result<PathBuf> {
     let place = tree.path().join(&repository.inside);
     if place.is_dir() {
@@ -268,7 +271,7 @@ fn package_directory(tree: &BorrowedTree, repository: &Repository, rev: &str) ->
     )))
 }
 
-/// Cargo's target directory for this repository.
+/// The user's target directory of cargo for this repository.
 fn target_directory(repository: &Repository) -> Result<PathBuf> {
     let given = std::env::var_os("CARGO_TARGET_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
     let target = given.or_else(|| Some(repository.top_directory()?.join("target"))).ok_or_else(|| {
@@ -280,20 +283,20 @@ fn target_directory(repository: &Repository) -> Result<PathBuf> {
     std::path::absolute(&target).map_err(|e| Error::file(target, "naming", e))
 }
 
-/// Cargo of this toolchain in these sources, which knows of no repository of the environment.
+/// A command for cargo of this toolchain in these sources, without the variables that name a git repository.
 fn cargo_command(place: &Path, target: &Path, toolchain: Option<&str>) -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     git::forget_repository(&mut cargo);
     cargo.current_dir(place).env("CARGO_TARGET_DIR", target).stderr(Stdio::inherit());
     cargo.envs(toolchain.map(|name| (TOOLCHAIN, name)));
-    // cargo 1.91 and later may build elsewhere, among the user's own builds (`build.build-dir`). There {} is a variable.
+    // cargo 1.91 and later may build among the user's own builds (`build.build-dir`). In its value, braces mark variables.
     if !target.to_string_lossy().contains(['{', '}']) {
         cargo.env("CARGO_BUILD_BUILD_DIR", target);
     }
     cargo
 }
 
-/// Runs cargo, whose messages on the standard output are read.
+/// Runs cargo and returns its output. The messages on the standard output are JSON.
 fn run_cargo(cargo: &mut Command) -> Result<Output> {
     let output = cargo.output().map_err(|e| Error::file(cargo.get_program(), "starting", e))?;
     if output.status.success() {

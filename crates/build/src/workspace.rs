@@ -1,4 +1,4 @@
-//! What cargo says of the sources of a revision: where their workspace begins, and which benches they have.
+//! Reads cargo's metadata of the sources of a revision: the root of their workspace and their benches.
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -14,9 +14,9 @@ pub(super) struct BenchTarget {
 
 /// The workspace around a directory.
 pub(super) struct Workspace {
-    /// The directory of its profiles and of its lock file.
+    /// The root directory, whose manifest has the profiles, and which has the lock file.
     pub(super) root: PathBuf,
-    /// The benches of the package around the directory, or of all packages if it is in none.
+    /// The benches of the package around the directory, or of all packages if the directory is in no package.
     benches: Vec<BenchTarget>,
 }
 
@@ -24,7 +24,7 @@ impl Workspace {
     /// Reads what `cargo metadata --no-deps` printed in `place`.
     ///
     /// # Errors
-    /// It is no JSON.
+    /// `metadata` is no JSON.
     pub(super) fn parse(metadata: &[u8], place: &Path) -> Result<Self> {
         let metadata: Value = serde_json::from_slice(metadata)
             .map_err(|e| Error::file(Path::new("cargo metadata"), "reading", e.into()))?;
@@ -32,7 +32,7 @@ impl Workspace {
         let place = place.canonicalize().unwrap_or_else(|_| place.to_owned());
         let nearest =
             place.ancestors().map(|directory| directory.join("Cargo.toml")).find(|file| file.is_file());
-        // The manifest of a workspace alone is that of no package.
+        // A manifest that declares only a workspace belongs to no package.
         let is_here =
             |package: &&Value| package["manifest_path"].as_str().map(Path::new) == nearest.as_deref();
         let here: Vec<_> = packages.iter().filter(is_here).cloned().collect();
@@ -44,7 +44,7 @@ impl Workspace {
     /// The bench of this name; without a name the only bench, or `suite`.
     ///
     /// # Errors
-    /// There is none, or several packages have one of this name.
+    /// There is no such bench, or several packages have a bench of this name.
     pub(super) fn choose_bench(&self, rev: &str, bench: Option<&str>) -> Result<BenchTarget> {
         let wanted = bench.unwrap_or("suite");
         let is_only = self.benches.len() == 1 && bench.is_none();
@@ -66,7 +66,7 @@ impl Workspace {
         }
     }
 
-    /// The name of a bench, and the directory of its package where that is not the workspace's.
+    /// The name of a bench, with the directory of its package if that is not the root of the workspace.
     fn describe(&self, target: &BenchTarget) -> String {
         let package = target.manifest.parent().and_then(|directory| directory.strip_prefix(&self.root).ok());
         match package.filter(|directory| !directory.as_os_str().is_empty()) {

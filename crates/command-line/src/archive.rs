@@ -1,5 +1,5 @@
-//! Stored records, baselines and runs, in every unit. Values in another unit than nanoseconds lie in a directory of
-//! their own beside Criterion's; the newest run is the newest of all units.
+//! Stored records, baselines and runs, in every unit. Values in a unit other than nanoseconds lie in a separate directory
+//! beside Criterion's. The newest run is the newest of all units.
 
 use crate::error::{Error, Result};
 use crate::flag::Home;
@@ -16,8 +16,8 @@ use syscost_engine::record::quantity::{format_utc, unix_now};
 use syscost_engine::record::store::Store;
 use syscost_engine::record::store::record_name;
 
-/// The exit code of a list that names these damaged files: the highest code that a command would return for one of
-/// them.
+/// The exit code of a command that lists files, some of them damaged: the highest code that a command would return for one
+/// of these errors.
 pub fn exit_code_for_damaged<'a>(damaged: impl Iterator<Item = &'a Error>) -> ExitCode {
     ExitCode::from(damaged.map(|error| Exit::from(error.kind()).code()).max().unwrap_or(Exit::Success.code()))
 }
@@ -28,19 +28,19 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// That of this home.
+    /// The archive of this home.
     pub fn at(home: &Home) -> Self {
         Self { home: home.directory() }
     }
 
-    /// The files of all runs, oldest first: a name begins with the moment at which the run began.
+    /// The files of all runs, oldest first. The name of a run begins with the time at which the run began.
     pub fn run_files(&self) -> Result<Vec<PathBuf>> {
         let mut files = self.list_in_all_units(Store::run_files)?;
         files.sort_by(|a, b| a.file_name().cmp(&b.file_name()));
         Ok(files)
     }
 
-    /// Where records are kept.
+    /// The store of the records.
     pub fn store(&self) -> Store {
         Store::at(&self.home)
     }
@@ -63,8 +63,8 @@ impl Archive {
         Ok(files.concat())
     }
 
-    /// Head of the record of this name; without one, of the baseline that `--save-baseline` left, of the run, of all records of the
-    /// session, or of the file.
+    /// The head of the first that has this name: a record, a baseline that `--save-baseline` left, a run, all records of a
+    /// session, or a file.
     pub fn load_head(&self, asked: &OsStr) -> Result<Head> {
         match self.resolve_name(asked)? {
             Found::File(file) => read_any_head(&file),
@@ -80,7 +80,7 @@ impl Archive {
         }
     }
 
-    /// Resolves a name or a path. A kept run comes before a file of the current directory; the answer mentions that file.
+    /// Resolves a name or a path. A kept run comes before a file of the current directory; a warning then names that file.
     fn resolve_name(&self, asked: &OsStr) -> Result<Found> {
         let kept = self.all_files()?;
         let found = match kept.iter().find(|file| file.file_stem() == Some(asked)) {
@@ -106,12 +106,12 @@ impl Archive {
         Ok([self.record_files()?, self.baseline_files()?, self.run_files()?].concat())
     }
 
-    /// A bundle of the run that began last.
+    /// The run that began last, as a bundle.
     pub fn newest_bundle(&self) -> Result<Bundle> {
         read_any(&self.newest_run_file()?)
     }
 
-    /// The run, the record, the session or the file of this name, of several processes all as one; without a name the newest run.
+    /// The run, record, session or file of this name, its processes pooled into one record. Without a name, the newest run.
     pub fn load_run(&self, asked: Option<&OsStr>) -> Result<Record> {
         let Some(asked) = asked else { return Store::load(&self.newest_run_file()?) };
         let Bundle { head, mut records } = self.load_bundle(asked)?;
@@ -122,7 +122,7 @@ impl Archive {
         }
     }
 
-    /// The file of the run that began last. Warns if that run began later than now: it hides the runs made since
+    /// The file of the run that began last. Warns if that run began later than now: it then hides the runs made since
     /// the clock was set back.
     fn newest_run_file(&self) -> Result<PathBuf> {
         let file = self.run_files()?.pop().ok_or_else(|| self.no_runs_error())?;
@@ -136,7 +136,8 @@ impl Archive {
         Ok(file)
     }
 
-    /// The newest run before the last that is as wanted, among twenty; `None` if none is. Damaged ones are left out: `syscost runs` tells.
+    /// The newest wanted run among the twenty runs before the last; `None` without one. Damaged runs are skipped: `syscost
+    /// runs` reports them.
     pub fn find_earlier_run(&self, is_wanted: impl Fn(&Record) -> bool) -> Result<Option<Record>> {
         const NEWEST: usize = 20;
         let files = self.run_files()?;
@@ -167,7 +168,7 @@ impl Archive {
     }
 }
 
-/// Where a name or a path leads.
+/// The result of resolving a name or a path.
 enum Found {
     /// A record, a baseline, a run, or any file.
     File(PathBuf),
@@ -175,7 +176,7 @@ enum Found {
     Session(String, Vec<PathBuf>),
 }
 
-/// All records of a session as one.
+/// All records of a session, joined into one bundle.
 fn join_session(name: &str, files: &[PathBuf]) -> Result<Bundle> {
     let bundles = files.iter().map(|file| read_any(file)).collect::<Result<Vec<_>>>()?;
     let created = bundles.iter().map(|bundle| bundle.head.created).min().unwrap_or_default();
@@ -183,12 +184,12 @@ fn join_session(name: &str, files: &[PathBuf]) -> Result<Bundle> {
     Bundle::from_records(name, created, records)
 }
 
-/// The file at this path.
+/// The path, if a file exists there.
 fn existing_file(asked: &OsStr) -> Option<PathBuf> {
     Path::new(asked).exists().then(|| PathBuf::from(asked))
 }
 
-/// Warns that a stored run or record is taken, and not the file of the same name in the current directory.
+/// Warns that a stored run or record is used instead of the file of the same name in the current directory.
 fn warn_of_shadowed_file(name: &OsStr, taken: &str) {
     if existing_file(name).is_some() {
         page::warn(&format!(
@@ -203,7 +204,7 @@ mod tests {
     use super::*;
     use syscost_engine::record::FORMAT;
 
-    /// A home in which one name belongs to a record, a baseline and a run, one to a baseline and a run, one to a run.
+    /// A home with three names: one of a record, a baseline and a run, one of a baseline and a run, one of a run.
     fn home() -> (tempfile::TempDir, Archive) {
         let home = tempfile::tempdir().unwrap();
         let archive = Archive { home: home.path().join("criterion") };
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_all_its_records_unless_something_else_has_its_name() {
+    fn a_session_name_gives_all_its_records_unless_another_file_has_that_name() {
         let (_home, archive) = home();
         for (number, run) in [(1, "x"), (2, "y")] {
             let mut record = archive.load_bundle(OsStr::new("main")).unwrap().records.remove(0);
@@ -285,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_nowhere_is_answered_with_the_nearest() {
+    fn an_unknown_name_gives_an_error_with_the_nearest_name() {
         let (_home, archive) = home();
         let sentence = archive.load_head(OsStr::new("mian")).unwrap_err().to_string();
         assert!(sentence.contains("no file mian; the nearest are main, "), "{sentence}");

@@ -1,4 +1,4 @@
-//! Comparison of stored baselines, which `syscost compare`, `gate` and `draw` share.
+//! The comparison of stored baselines that `syscost compare`, `gate` and `draw` share.
 
 use crate::archive::Archive;
 use crate::error::{Error, Result};
@@ -8,7 +8,7 @@ use syscost_analysis::record::bundle::{Head, read_any_head};
 use syscost_analysis::study::comparison::{Comparison, Options, compare, wants_history};
 use syscost_engine::record::Verdict;
 
-/// The baselines of these names, two at least.
+/// The heads of the baselines of these names; an error for fewer than two.
 pub fn baseline_heads(archive: &Archive, baselines: &[OsString]) -> Result<Vec<Head>> {
     if baselines.len() < 2 {
         return Err(Error::Usage(
@@ -27,17 +27,17 @@ pub fn compare_all_rows(archive: &Archive, heads: &[Head], threshold: Option<f64
     Ok(comparison)
 }
 
-/// All rows of these baselines with the least threshold, the weightiest change first.
+/// All rows of these baselines with the least threshold, ordered by verdict and then by size of the change.
 ///
 /// # Errors
-/// A baseline is nowhere or cannot be read, or nothing of them can be compared.
+/// A baseline does not exist or cannot be read, or none of their cases can be compared.
 pub fn compare_baselines(archive: &Archive, baselines: &[OsString]) -> Result<Comparison> {
     let mut comparison = compare_all_rows(archive, &baseline_heads(archive, baselines)?, None)?;
     comparison.sort_by_weight();
     Ok(comparison)
 }
 
-/// The heads of everything that is stored here. Warns of files that cannot be read.
+/// The heads of all records, baselines and runs in the archive. Warns of files that cannot be read.
 ///
 /// # Errors
 /// A directory of the store cannot be listed.

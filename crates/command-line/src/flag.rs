@@ -34,8 +34,8 @@ impl Filter {
         Self { filter, exact: false }
     }
 
-    /// Appends the filter to a command line of Criterion's. Only a filter that looks like a flag goes behind `--`, since
-    /// the harness may append a flag of its own.
+    /// Appends the filter to a Criterion command line. A `--` precedes it only if it looks like a flag, because the harness
+    /// may append flags of its own.
     pub fn append_to(&self, mut line: Vec<OsString>) -> Vec<OsString> {
         let looks_like_a_flag = self.filter.as_ref().is_some_and(|filter| filter.starts_with('-'));
         line.extend(self.exact.then(|| "--exact".into()));
@@ -44,7 +44,7 @@ impl Filter {
         line
     }
 
-    /// Whether there is one.
+    /// Whether a filter was given.
     pub fn is_given(&self) -> bool {
         self.filter.is_some()
     }
@@ -57,7 +57,7 @@ impl Filter {
         Arguments::parse(self.append_to(vec!["--bench".into()]))?.matcher()
     }
 
-    /// The error of a filter that no case matches; nothing without a filter.
+    /// The error for a filter that no case matches; `None` without a filter.
     pub fn no_match_error(&self) -> Option<Error> {
         let filter = self.filter.as_ref()?;
         Some(Error::Usage(format!("no case matches {filter:?}; `syscost list` prints them all")))
@@ -103,7 +103,7 @@ impl BuildFlags {
     /// Checks that a flag is given only if there is a revision to build.
     ///
     /// # Errors
-    /// It would have no effect.
+    /// A flag is given, but there is no revision to build.
     pub fn check_revision(&self, is_there: bool) -> Result<()> {
         match self.words().first() {
             Some(flag) if !is_there => Err(Error::Usage(format!(
@@ -144,7 +144,7 @@ pub struct Measuring {
     peer_command: Option<String>,
 }
 
-/// A parser of how instructions are counted: the unit.
+/// A parser of the way to count instructions. It returns the name of the unit.
 fn counting_parser() -> impl TypedValueParser<Value = &'static str> {
     PossibleValuesParser::new(["steps", "callgrind"])
         .map(|how| if how == "steps" { INSTRUCTIONS } else { CALLGRIND })
@@ -160,7 +160,7 @@ pub fn scale_parser() -> impl TypedValueParser<Value = Scale> {
 /// Parses a duration in seconds.
 ///
 /// # Errors
-/// It is no number from 0.01 to a day.
+/// The text is no number from 0.01 to the seconds of a day.
 pub fn parse_seconds(text: &str) -> std::result::Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.01..=86_400.0).contains(&seconds) => Ok(seconds),
@@ -171,18 +171,19 @@ pub fn parse_seconds(text: &str) -> std::result::Result<f64, String> {
 /// Parses a size in bytes.
 ///
 /// # Errors
-/// It has no unit.
+/// The text is no number with a unit.
 pub fn parse_size(text: &str) -> std::result::Result<u64, String> {
     bytes_of(text).ok_or_else(|| "expected a number and its unit, as in 512MiB or 1.5GiB".into())
 }
 
 impl Measuring {
-    /// As the environment says, at this scale.
+    /// The flags with this scale; all others come from the environment.
     pub fn at_scale(scale: Scale) -> Self {
         Self { scale: Some(scale), ..Self::default() }
     }
 
-    /// The flags; for those that are not given, the environment variables. `known` are the groups of this program.
+    /// The options by the flags, or by the environment variables for flags that are not given. `known` are the groups of
+    /// this program.
     ///
     /// # Errors
     /// A variable's value is wrong, or the peer has no address.
@@ -219,10 +220,10 @@ impl AllocationLimit {
         self.max_more_allocations.is_some()
     }
 
-    /// The changes that exceed the limit.
+    /// The changes that exceed the limit; none without a limit.
     ///
     /// # Errors
-    /// There is a limit, and no case has a count on both sides.
+    /// A limit is given, but no case has a count on both sides.
     pub fn exceeded(&self, mut changes: Vec<CountChange>) -> Result<Vec<CountChange>> {
         let Some(limit) = self.max_more_allocations else { return Ok(Vec::new()) };
         if changes.is_empty() {
@@ -247,10 +248,10 @@ pub struct Home {
 }
 
 impl Home {
-    /// Its path, absolute where the current directory is known.
+    /// The path of the directory. It is absolute if the current directory is known.
     pub fn directory(&self) -> PathBuf {
         let home = self.given.clone().unwrap_or_else(criterion_home);
-        // The homes of other units are found beside its last component, which a relative path may lack.
+        // The homes of other units lie beside the last component of the path, which a relative path may lack.
         std::path::absolute(&home).unwrap_or(home)
     }
 }
@@ -283,7 +284,7 @@ pub struct Form {
 }
 
 impl Form {
-    /// Writes JSON if it is asked for, rows in a pipe, and else what a person reads.
+    /// Writes JSON if `--json` is given, rows if the output is a pipe, and otherwise text for people.
     ///
     /// # Errors
     /// The output cannot be written.
@@ -301,7 +302,7 @@ impl Form {
     }
 }
 
-/// The arguments of a command in this line, for its tests.
+/// The arguments of a command parsed from this line, for tests.
 pub fn parse_line<A: clap::Args>(line: &str) -> std::result::Result<A, clap::Error> {
     let command = A::augment_args(clap::Command::new("syscost").no_binary_name(true));
     A::from_arg_matches(&command.try_get_matches_from(line.split_ascii_whitespace())?)

@@ -1,4 +1,4 @@
-//! The answer of a gate, which `syscost gate` and `syscost kernels gate` share: an exit code, and what explains it.
+//! The answer of a gate, shared by `syscost gate` and `syscost kernels gate`: an exit code and the text that explains it.
 
 use crate::error::{Error, Kind, Result};
 use crate::page::{self, Tone};
@@ -14,7 +14,7 @@ use syscost_engine::driver::layout;
 use syscost_engine::record::{Verdict, quantity};
 use syscost_engine::render::table::Layout;
 
-/// What is let through, and how the answer is given.
+/// Flags for the allowed slowdown and for the form of the answer.
 #[derive(Clone, clap::Args)]
 pub struct Judging {
     /// A slowdown up to this share is let through: 1% at least
@@ -31,8 +31,7 @@ pub struct Judging {
     summary: Option<PathBuf>,
 }
 
-/// Parses a share of at least 1 %. Smaller differences come from the layout of a binary alone, and could rarely be
-/// shown.
+/// Parses a share of at least 1 %. The layout of a binary alone causes smaller differences, which could rarely be shown.
 fn parse_max_regress(text: &str) -> Result<f64> {
     let share = parse_share(text)?;
     if share >= 0.01 {
@@ -42,15 +41,15 @@ fn parse_max_regress(text: &str) -> Result<f64> {
     }
 }
 
-/// Findings of a comparison, and the notes below them.
+/// The findings of a comparison, and the notes below them.
 pub type Compared = (Vec<Finding>, Vec<String>);
 
 impl Judging {
-    /// Compares, prints the answer, and gives the exit code that says it. After a signal the code is that of the signal, in
-    /// a bisection too: it ends `git bisect run`, which would otherwise go on with the next revision.
+    /// Compares, prints the answer, and returns its exit code. After a signal it returns the code of the signal, in a
+    /// bisection, too: this code ends `git bisect run`, which would otherwise go on with the next revision.
     ///
     /// # Errors
-    /// The command line must be changed. Other errors are printed, and are no answer.
+    /// The command line or a file must be changed. Other errors are printed, and the exit code means "not measured".
     pub fn judge_comparison(&self, compare: impl FnOnce() -> Result<Compared>) -> Result<ExitCode> {
         let answer = match self.compare_and_print(compare) {
             Ok(answer) => answer,
@@ -58,7 +57,7 @@ impl Judging {
                 page::warn(&error);
                 Answer::Incomparable
             }
-            // Exit code 2: the command line or a file must be changed. A bisection skips even that.
+            // Exit code 2: the command line or a file must be changed. A bisection skips the revision even then.
             Err(error) if !self.bisect && matches!(error.kind(), Kind::Usage | Kind::File) => {
                 return Err(error);
             }
@@ -73,7 +72,7 @@ impl Judging {
     }
 
     fn compare_and_print(&self, compare: impl FnOnce() -> Result<Compared>) -> Result<Answer> {
-        // Read before minutes of measuring: it may be wrong.
+        // The file of mutes may be invalid, so it is read before minutes of measuring.
         let mutes = self.mute.as_deref().map_or_else(|| Ok(Mutes::default()), Mutes::read)?;
         output::check_stdout()?;
         self.summary.as_deref().map_or(Ok(()), plain_file::check_can_append)?;
@@ -97,7 +96,7 @@ impl Judging {
     }
 }
 
-/// The findings that decide, the notes, and the answer, for a terminal.
+/// The text for a terminal: the notable findings, the notes, and the answer.
 fn render_answer(findings: &[Finding], said: &[String], answer: Answer, layout: Layout) -> String {
     let width = page::prose_width(layout);
     let mut text = String::new();
@@ -111,12 +110,12 @@ fn render_answer(findings: &[Finding], said: &[String], answer: Answer, layout: 
         + "\n"
 }
 
-/// The findings that were compared, without the canaries, which the user did not ask for.
+/// The findings that were compared, without the canaries, which the user did not select.
 fn compared_findings(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
     findings.iter().filter(|finding| finding.progress != Progress::Skipped && !finding.canary)
 }
 
-/// One sentence over all compared findings.
+/// One sentence that sums up all compared findings.
 fn answer_sentence(findings: &[Finding]) -> String {
     let compared = compared_findings(findings).map(|finding| answer::Compared {
         id: &finding.id,
@@ -126,7 +125,7 @@ fn answer_sentence(findings: &[Finding]) -> String {
     answer::answer_sentence(&compared.collect::<Vec<_>>())
 }
 
-/// Whether a finding is more than "nothing changed".
+/// Whether a finding says more than "nothing changed".
 fn is_notable(finding: &Finding) -> bool {
     finding.muted.is_some()
         || finding.grown.is_some()
@@ -205,7 +204,7 @@ fn markdown_summary(max_regress: f64, findings: &[Finding], said: &[String], ans
     text + "\n"
 }
 
-/// Appends to a file, to which other steps of a build write, too.
+/// Appends text to a file. Other steps of a build may write to the same file.
 fn append_text(file: &Path, text: &str) -> Result<()> {
     let written =
         plain_file::open_to_append(file)?.write_all(inert::neutralize_output(text, false).as_bytes());

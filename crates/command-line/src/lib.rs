@@ -1,6 +1,6 @@
-//! What the programs of syscost share of their command line: how they start, their flags, what they print, where runs are kept.
+//! The parts of the command line that the programs of syscost share: their start, flags, output, and the storage of runs.
 //!
-//! A program passes the groups that it may measure: `syscost` all of its own, a tool that measures nothing none.
+//! A program passes the groups that it may measure. `syscost` passes all its groups; a tool that does not measure passes none.
 #![deny(unsafe_code)]
 
 pub mod archive;

@@ -1,4 +1,4 @@
-//! The commands of a tool as JSON: the tool prints it, and `syscost completions`, another program, reads it.
+//! The commands of a tool as JSON. The tool prints them, and `syscost completions`, in another process, reads them.
 
 use crate::error::{Error, Result};
 use crate::page::save_file;
@@ -9,7 +9,7 @@ use clap_mangen::Man;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// A command, with its flags and what is below it.
+/// A command, with its flags and its subcommands.
 #[derive(Serialize, Deserialize)]
 pub struct Outline {
     name: String,
@@ -27,16 +27,16 @@ struct ArgumentOutline {
     help: String,
     is_repeated: bool,
     takes_value: bool,
-    /// Whether it stands behind `--`.
+    /// Whether the argument stands behind `--`.
     is_last: bool,
-    /// The words that its value may be; empty where others may be, too.
+    /// The only possible values; empty if other values are possible, too.
     values: Vec<String>,
 }
 
-/// Asks a tool for its commands.
+/// Starts a tool to get its commands.
 ///
 /// # Errors
-/// It cannot be started, or prints something else.
+/// The tool cannot be started, or prints something else.
 pub fn ask_tool(tool: &Path) -> Result<Vec<Command>> {
     let output = std::process::Command::new(tool).arg(OUTLINE).output();
     let output = output.map_err(|e| Error::file(tool, "starting", e))?;
@@ -51,7 +51,7 @@ pub fn ask_tool(tool: &Path) -> Result<Vec<Command>> {
 }
 
 impl Outline {
-    /// The visible commands below this one.
+    /// The visible subcommands of this command.
     pub fn from_subcommands(command: &Command) -> Vec<Self> {
         command.get_subcommands().filter(|below| !below.is_hide_set()).map(Self::from_command).collect()
     }
@@ -106,14 +106,14 @@ impl ArgumentOutline {
     }
 }
 
-/// clap keeps names for as long as the program lives.
+/// Leaks a name, because clap needs names that live as long as the program.
 fn keep(name: String) -> &'static str {
     name.leak()
 }
 
 // The manual pages of commands, from the same definitions as their help.
 
-/// Writes the pages of the commands below this one; how many.
+/// Writes the manual pages of the subcommands of a command. Returns the number of pages.
 ///
 /// # Errors
 /// A file cannot be written.
@@ -128,7 +128,7 @@ fn write_pages_below(command: &Command, name: &str, directory: &Path) -> Result<
     below.map(|below| write_pages(below, &format!("{name}-{}", below.get_name()), directory)).sum()
 }
 
-/// Writes the page of a command and those below it; how many.
+/// Writes the manual pages of a command and its subcommands. Returns the number of pages.
 ///
 /// # Errors
 /// A file cannot be written.

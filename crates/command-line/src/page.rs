@@ -24,12 +24,12 @@ use syscost_engine::render::summary::format_seconds;
 /// Writes to the standard output. A closed pipe is no error.
 ///
 /// # Errors
-/// The output cannot be written: a full disk, or it was closed from the start.
+/// The output cannot be written: the disk is full, or the output was closed from the start.
 pub fn write(text: &str) -> Result<()> {
     write_unless_closed(text).map(|_| ())
 }
 
-/// Like [`write()`], but answers false once the reader has closed the pipe.
+/// Like [`write()`], but returns false once the reader has closed the pipe.
 ///
 /// # Errors
 /// As those of [`write()`].
@@ -60,14 +60,14 @@ fn write_bytes(text: &str) -> Result<bool> {
 /// Writes a value as indented JSON, its keys in alphabetical order.
 ///
 /// # Errors
-/// As those of [`write()`]; or it holds a key that JSON cannot hold.
+/// Those of [`write()`], or the value has a key that JSON cannot represent.
 pub fn write_json(value: &impl Serialize) -> Result<()> {
     let value = serde_json::to_value(value);
     let value = value.map_err(|e| Error::file("the output", "writing as JSON", e.into()))?;
     write(&format!("{value:#}\n"))
 }
 
-/// Writes the value as JSON if that is asked for, and else the text.
+/// Writes the value as JSON if `is_json`, otherwise the text.
 ///
 /// # Errors
 /// As those of [`write_json`].
@@ -100,17 +100,17 @@ pub fn warn(sentence: &impl Display) {
     write_to_stderr(&format!("syscost: {}", inert(&sentence.to_string())));
 }
 
-/// Whether the standard output is no terminal. Then commands print one row a line for a program.
+/// Whether the standard output is no terminal. Commands then print one row per line, for programs.
 pub fn is_piped() -> bool {
     !std::io::stdout().is_terminal()
 }
 
-/// Writes a file, whole or not at all.
+/// Writes a file atomically: completely or not at all.
 ///
 /// # Errors
 /// The file, or a temporary one beside it, cannot be written.
 pub fn save_file(file: &Path, bytes: &[u8]) -> Result<()> {
-    // The temporary file needs a directory, which only an absolute path is sure to have.
+    // The temporary file needs a parent directory, which only an absolute path always has.
     let path = std::path::absolute(file).map_err(|e| Error::file(file, "naming", e))?;
     store::replace_file(&path, bytes)
 }

@@ -1,5 +1,5 @@
-//! `syscost record`: several fresh processes over the same cases, in one file that can be carried. A process is the
-//! unit of comparison, and a single one does not show how far two processes differ.
+//! `syscost record`: measures the same cases in several fresh processes and writes one portable file. The unit of a
+//! comparison is the process, and a single process does not show how far two processes differ.
 
 use crate::error::{Error, Result};
 use crate::flag::{Filter, Home, Measuring};
@@ -21,8 +21,8 @@ use syscost_engine::record::store::{Store, check_creatable, check_name};
 use syscost_engine::record::{Outcome, Record};
 use syscost_engine::study::standout::nothing_measured;
 
-/// Failed cases that are named one by one; the rest are counted.
-const TOLD: usize = 10;
+/// The most failed cases that are named one by one; the rest are counted.
+const MOST_NAMED: usize = 10;
 
 /// Measure in several fresh processes, and record them in one file
 ///
@@ -58,8 +58,8 @@ pub struct Args {
     home: Home,
 }
 
-/// Measures these cases of `groups` now and keeps them in a record named for the moment. Answers its path, or nothing if a signal
-/// came before the first process had finished.
+/// Measures these cases of `groups` now and keeps them in a record named by the time. Returns its path, or `None` if a signal
+/// arrived before the first process had finished.
 ///
 /// # Errors
 /// No case matches, an option is wrong, or the record cannot be written.
@@ -90,7 +90,7 @@ pub fn run(args: &Args, groups: &'static [Group]) -> Result<ExitCode> {
     let ends = args.minutes.map(|minutes| Instant::now() + Duration::from_secs(60 * u64::from(minutes)));
     let mut code = ExitCode::SUCCESS;
     loop {
-        // A night goes on if a case fails in one of its records, and its exit code says so.
+        // If a case fails in one record, the session goes on, and its exit code reports the failure.
         let (last, has_numbers) = record_once(args, groups)?;
         code = if last == ExitCode::SUCCESS { code } else { last };
         if ends.is_none_or(|ends| Instant::now() >= ends) || signal::pending().is_some() || !has_numbers {
@@ -111,10 +111,10 @@ fn record_once(args: &Args, groups: &'static [Group]) -> Result<(ExitCode, bool)
 }
 
 impl Args {
-    /// Parses these words as the flags of one more process of a session.
+    /// Parses these words as the flags for one more process of a session.
     ///
     /// # Errors
-    /// A word is no flag of this command, or one that the session decides; no case matches.
+    /// A word is no flag of this command, or is a flag that the session sets itself; or no case matches.
     pub fn for_session(name: &str, home: &Path, words: &[String], groups: &'static [Group]) -> Result<Self> {
         #[derive(clap::Parser)]
         #[command(name = "syscost record", disable_help_flag = true)]
@@ -138,10 +138,10 @@ impl Args {
         }
     }
 
-    /// Measures the one process; answers the name of its record, or nothing if a signal came before it had finished.
+    /// Measures one process. Returns the name of its record, or `None` if a signal arrived before the process had finished.
     ///
     /// # Errors
-    /// Nothing can be measured, or the record cannot be written.
+    /// The measurement cannot start, or the record cannot be written.
     pub fn record_next_process(&self, groups: &'static [Group]) -> Result<Option<String>> {
         let Some((mut target, mut bundle)) = self.measure(groups)? else { return Ok(None) };
         target.write_to_path(&mut bundle)?;
@@ -149,7 +149,7 @@ impl Args {
         Ok(Some(target.name))
     }
 
-    /// Measures all processes; nothing if a signal came before the first had finished.
+    /// Measures all processes; `None` if a signal arrived before the first had finished.
     fn measure(&self, groups: &'static [Group]) -> Result<Option<(Target, Bundle)>> {
         let (began, session) = fresh_run_name();
         let target = Target::from_args(self, &session)?;
@@ -165,7 +165,7 @@ impl Args {
     }
 }
 
-/// Why these words cannot be given to this command by a session: the first line of what its parser says.
+/// The message that a session cannot give these words to this command, with the first line of the parser's message.
 fn bad_words_message(words: &[String], said: &str) -> String {
     let first = said.lines().next().unwrap_or_default();
     format!(
@@ -175,7 +175,7 @@ fn bad_words_message(words: &[String], said: &str) -> String {
     )
 }
 
-/// The session's processes, each of which measures when the iterator is advanced.
+/// An iterator over the processes of the session. Each advance measures in one process.
 fn begin_session(
     filter: &Filter,
     measuring: &Measuring,
@@ -191,7 +191,7 @@ fn begin_session(
     Session::plan(groups, &arguments, &options, processes as usize, false)
 }
 
-/// After a signal: says how many processes were finished, and answers the exit code.
+/// After a signal, prints how many processes were finished and returns the exit code; `None` without a signal.
 fn interrupted_exit(finished: usize, wanted: u32) -> Option<ExitCode> {
     let signal = signal::pending()?;
     let kept = match finished {
@@ -202,12 +202,12 @@ fn interrupted_exit(finished: usize, wanted: u32) -> Option<ExitCode> {
     Some(Exit::Signal(signal).into())
 }
 
-/// Where the record goes, and the places to try if it cannot be written there.
+/// The place for the record, and the places to try if it cannot be written there.
 struct Target {
     name: String,
     path: PathBuf,
     instead: Vec<PathBuf>,
-    /// The store and the session of which it is the next record.
+    /// The store, and the session that the record continues.
     session: Option<(Store, String)>,
 }
 
@@ -226,7 +226,7 @@ impl Target {
         Ok(Self { name, path, instead, session })
     }
 
-    /// Writes the record to the first place that takes it, since it cannot be measured again, and prints its path.
+    /// Writes the record to the first place where that succeeds, because it cannot be measured again, and prints its path.
     /// Returns the exit code, and whether anything was measured.
     fn write(mut self, mut bundle: Bundle) -> Result<(ExitCode, bool)> {
         let mut refused = false;
@@ -256,8 +256,8 @@ impl Target {
         Ok((ExitCode::FAILURE, false))
     }
 
-    /// Writes the record where it belongs. In a session another process may have taken its number meanwhile: then it gets the
-    /// next.
+    /// Writes the record to its path. If another process has taken its number in the session meanwhile, it gets the next
+    /// number.
     ///
     /// # Errors
     /// The name is taken, or the file cannot be written.
@@ -275,12 +275,12 @@ impl Target {
     }
 }
 
-/// How the cases ended, summed over all processes.
+/// The numbers of cases by outcome, summed over all processes.
 struct Sum {
     measured: usize,
     skipped: usize,
     processes: usize,
-    /// By id: in how many processes it failed, and the first sentence that says why.
+    /// For the id of each failed case, the number of processes in which it failed, and the first message.
     failed: BTreeMap<String, (usize, String)>,
 }
 
@@ -315,10 +315,10 @@ impl Sum {
     }
 
     fn warn_of_failures(&self) {
-        for (id, (times, sentence)) in self.failed.iter().take(TOLD) {
+        for (id, (times, sentence)) in self.failed.iter().take(MOST_NAMED) {
             page::warn(&format!("{id} failed in {times} of {} processes: {sentence}", self.processes));
         }
-        if let Some(more) = self.failed.len().checked_sub(TOLD).filter(|&more| more > 0) {
+        if let Some(more) = self.failed.len().checked_sub(MOST_NAMED).filter(|&more| more > 0) {
             page::warn(&format!("and {more} cases more failed"));
         }
     }

@@ -23,10 +23,10 @@ pub struct Args {
     home: Home,
 }
 
-/// Runs the command that these words of a command line are: the program, `restore`, its flags.
+/// Runs `syscost restore` with these words of a command line: the program, `restore`, its flags.
 ///
 /// # Errors
-/// As those of [`run`]; or the words are no flags of it.
+/// Those of [`run`], or the words are no flags of this command.
 pub fn run_words(words: &[OsString]) -> Result<ExitCode> {
     let line = Args::augment_args(clap::Command::new("syscost restore")).try_get_matches_from(&words[1..]);
     match line.and_then(|matches| Args::from_arg_matches(&matches)) {
@@ -35,7 +35,7 @@ pub fn run_words(words: &[OsString]) -> Result<ExitCode> {
     }
 }
 
-/// Puts back what is outstanding, or waits as a guard to do so.
+/// Restores the outstanding settings, or waits as a guard to do so.
 ///
 /// # Errors
 /// A setting cannot be put back.
@@ -46,7 +46,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
     let home = args.home.directory();
     let outstanding = setting::outstanding_journals(&home);
-    // A comparison may be running, or a guard may be restoring.
+    // The lock excludes a comparison that is running and a guard that is restoring.
     let _alone = if outstanding.is_empty() { None } else { Some(setting::Exclusion::acquire_lock()?) };
     let mut failed: Option<Error> = None;
     for (file, journal) in &outstanding {

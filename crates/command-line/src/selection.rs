@@ -1,4 +1,4 @@
-//! Which run, and which part of it: the arguments that commands which show one run share.
+//! The arguments, shared by commands that show one run, that choose the run and a part of it.
 
 use crate::archive::Archive;
 use crate::error::{Error, Result};
@@ -31,11 +31,11 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// The record, with its curves, which `groups` describe, cut down to the part that was named. Without a name it is the newest one,
-    /// and beside the values of published `machines` the newest whole one that has their groups.
+    /// The record with its curves, which `groups` describe, reduced to the named part. Without a name it is the newest run. If
+    /// it stands beside published `machines`, it is the newest finished run that has their groups.
     ///
     /// # Errors
-    /// There is no such record, or nothing in it has that name.
+    /// There is no such record, or it has no part of that name.
     pub fn load_record(&self, archive: &Archive, groups: &[Group], machines: &[Published]) -> Result<Record> {
         let mut record = match (self.run.as_deref(), self.group.as_deref()) {
             (None, Some(group)) => newest_with_group(archive, group)?,
@@ -62,7 +62,7 @@ impl Selection {
     }
 }
 
-/// The error of a run whose name is that of a group.
+/// The error if the name given for a run is that of a group; else `None`.
 fn group_name_error(run: &OsStr, groups: &[Group]) -> Option<Error> {
     let group = run.to_str().filter(|name| groups.iter().any(|group| group.name == *name))?;
     Some(Error::Usage(format!(
@@ -78,7 +78,7 @@ fn has_group(run: &Record, name: &str) -> bool {
     run.groups.iter().any(|known| known.name == name)
 }
 
-/// The newest run; where `lack` says what that one lacks, the newest of the earlier ones that lacks nothing, if there is one.
+/// The newest run. If `lack` gives a reason against it, the newest earlier run without such a reason, if there is one.
 fn newest_or_earlier(archive: &Archive, lack: impl Fn(&Record) -> Option<String>) -> Result<Record> {
     let newest = archive.load_run(None)?;
     let Some(reason) = lack(&newest) else { return Ok(newest) };
@@ -92,7 +92,7 @@ fn newest_or_earlier(archive: &Archive, lack: impl Fn(&Record) -> Option<String>
     Ok(found)
 }
 
-/// What this run lacks to stand beside all values of these machines.
+/// The reason against a table of this run beside all values of these machines; `None` if the run lacks nothing.
 fn lack_beside(machines: &[Published], run: &Record) -> Option<String> {
     if run.unfinished {
         return Some("is unfinished".into());
@@ -111,8 +111,8 @@ fn keep_group(record: &mut Record, name: &str) -> Result<()> {
     }
 }
 
-/// Keeps the cases whose ids match a pattern, in which `*` stands for anything. Keeps a curve only if all its
-/// points are kept; drops fitted lines.
+/// Keeps the cases whose ids match a pattern, in which `*` stands for any text. Keeps a curve only if all its
+/// points are kept, and drops fitted lines.
 ///
 /// # Errors
 /// No case of the record matches.
@@ -135,7 +135,7 @@ fn keep_matching_cases(record: &mut Record, pattern: &str) -> Result<()> {
 }
 
 /// # Errors
-/// The pattern is far too long.
+/// The pattern is too long for a regular expression.
 fn compile_glob(pattern: &str) -> Result<Regex> {
     let parts: Vec<String> = pattern.split('*').map(regex::escape).collect();
     let compiled = Regex::new(&format!("^{}$", parts.join(".*")));
@@ -145,7 +145,7 @@ fn compile_glob(pattern: &str) -> Result<Regex> {
 /// The run that was named, or the newest that has measured any of the paper's cases.
 ///
 /// # Errors
-/// There is no such run, or it has none of the cases.
+/// There is no such run, or it has none of the paper's cases.
 pub fn find_paper_run(selection: &Selection, archive: &Archive) -> Result<Record> {
     let record = match &selection.run {
         Some(run) => archive.load_run(Some(run))?,
@@ -171,7 +171,7 @@ fn has_paper_cases(record: &Record) -> bool {
         .any(|run| run.name == GROUP && run.cases.iter().any(|case| case.measured().is_some()))
 }
 
-/// The newest run that has measured any of the cases.
+/// The newest run that has measured any of the paper's cases.
 fn newest_with_paper_cases(archive: &Archive) -> Result<Record> {
     for file in archive.run_files()?.iter().rev() {
         let record = Store::load(file)?;
@@ -189,7 +189,7 @@ mod tests {
     use syscost_engine::study::published;
 
     #[test]
-    fn a_group_is_kept_and_one_that_is_not_there_is_refused() {
+    fn a_group_is_kept_and_a_missing_group_is_refused() {
         let mut record = fixture_run::fixture_record();
         let error = keep_group(&mut record.clone(), "nothing").unwrap_err().to_string();
         assert!(error.contains("no group nothing; it has "), "{error}");
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_matches_is_refused() {
+    fn a_pattern_that_matches_no_case_is_refused() {
         let mut record = fixture_run::fixture_record();
         assert!(
             keep_matching_cases(&mut record.clone(), "nothing*")

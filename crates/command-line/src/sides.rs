@@ -1,4 +1,4 @@
-//! Two sides that are compared by pairs of live processes: the flags that define them, and the measurement.
+//! The flags that define two sides, and their comparison by pairs of live processes.
 
 mod side_flag;
 
@@ -24,11 +24,11 @@ use syscost_engine::case::Scale;
 use syscost_engine::record::store::{OwnFile, Store};
 use syscost_engine::render::table::Layout;
 
-/// A note on two builds of which each has one link.
+/// The note for two builds with one link each.
 const ONE_LINK: &str = "each side runs one link of its build: where the linker put its functions is part of every change; of two \
                         revisions (--a-rev, --b-rev) every pair runs links of its own";
 
-/// Length of a usual pair, s: two starts, two set-ups and 80 turns.
+/// The usual duration of a pair, in seconds: two starts, two set-ups and 80 turns.
 const PAIR_S: f64 = 0.15;
 
 /// How thoroughly the sides are compared.
@@ -70,7 +70,7 @@ pub enum Pairs {
 }
 
 impl Pairs {
-    /// Number of times that a case is judged until then.
+    /// The number of looks (judgements of a case) up to and including the last.
     pub fn look_count(self) -> usize {
         self as usize + 1
     }
@@ -79,7 +79,7 @@ impl Pairs {
 /// Parses a share in per cent, with or without the sign.
 ///
 /// # Errors
-/// It is no number from 0 to less than 100.
+/// The text is no number from 0 to less than 100.
 pub fn parse_share(text: &str) -> Result<f64> {
     let number = text.trim().trim_end_matches('%').trim_end().parse::<f64>().ok();
     let share = number.map(|percent| percent / 100.0).filter(|share| (0.0..1.0).contains(share));
@@ -89,7 +89,7 @@ pub fn parse_share(text: &str) -> Result<f64> {
 }
 
 impl Manner {
-    /// The rule that its pairs are judged by.
+    /// The rule by which the pairs of a case are judged.
     fn judging_rule(&self) -> Rule {
         // Equivalence within a margin of 0 could never be shown.
         let usual = (2.0 * self.threshold).max(Rule::default().margin);
@@ -135,21 +135,21 @@ pub fn compare_sides(filter: &Filter, sides: &Sides, manner: &Manner, home: &Pat
     Ok(paired)
 }
 
-/// What is known of two sides that were measured.
+/// The facts about two sides that are measured.
 pub struct Prepared {
     /// Names of the sides.
     pub names: [String; 2],
-    /// What differs between the builds besides their sources.
+    /// The differences between the builds besides their sources, as sentences.
     pub differences: Vec<String>,
     /// Whether each side is a build of its own with one link.
     pub has_one_link: bool,
 }
 
-/// Builds and starts both sides, has the cases that match measured, and restores what settings have changed. `measure` is given
-/// the ids, the cases among them that one side alone has, and how the sides take turns.
+/// Builds and starts both sides, calls `measure` for the matching cases, and restores the changed settings. `measure` gets the
+/// ids, the cases that only one side has, and the way in which the sides take turns.
 ///
 /// # Errors
-/// No case matches, a side cannot be built or started, a setting cannot be made, or those of `measure`.
+/// No case matches, a side cannot be built or started, a setting cannot be made, or `measure` fails.
 pub fn with_sides<T>(
     filter: &Filter,
     sides: &Sides,
@@ -166,14 +166,14 @@ pub fn with_sides<T>(
     if by_turns {
         crate::restore::warn_of_outstanding(home);
     }
-    // Before minutes of building, since it may refuse. It changes nothing yet.
+    // This may fail, so it comes before minutes of building. It changes no setting yet.
     let mut setting =
         settings.map(|(commands, restore)| Setting::begin(commands, restore, home)).transpose()?;
     let ready = sides.build_sides(manner.seed)?;
     let ring = Testbed::set_up()?;
     let starts = ready.launches().map(|launch| launch as &dyn Start);
     let Roster { ids: all, unpaired: lone, differences } = ring.match_cases(starts)?;
-    // Of two revisions more is known than their binaries say.
+    // For two revisions, the facts of the builds say more than the binaries.
     let differences = if ready.differences().is_empty() { differences } else { ready.differences().to_vec() };
     sides.check_toolchains(&differences)?;
     let lone: Vec<_> = lone.into_iter().filter(|lone| matches(&lone.id)).collect();
@@ -205,14 +205,15 @@ pub fn with_sides<T>(
     Ok((measured?, Prepared { names: contest.plan.sides, differences, has_one_link }))
 }
 
-/// Says how many cases are compared, or verdicts reached, and how long that takes: from all at the first look to all at the last.
+/// Announces the number of cases (or verdicts), named by the words `one` or `many`, and the time that they take. The time
+/// ranges from all cases ending at the first look to all ending at the last.
 pub fn announce_pairs(count: usize, [one, many]: [&str; 2], rule: Rule) {
     let [first, last] = rule.fewest_and_most_pairs();
     let work = format!("{}, {first} to {last} pairs each", page::count_with_noun(count, one, many));
     page::announce(&work, [first, last].map(|pairs| (count * pairs) as f64 * PAIR_S));
 }
 
-/// Writes the comparison to the store; its path.
+/// Writes the comparison to the store. Returns the path of its file.
 pub fn save_pairs(home: &Path, paired: &Paired, file: &mut OwnFile) -> Result<PathBuf> {
     let path = Store::at(home).home().join("pairs").join(format!("{}.json", paired.run));
     let bytes = serde_json::to_vec(paired).map_err(|e| Error::file(&path, "writing as JSON", e.into()))?;
@@ -222,7 +223,7 @@ pub fn save_pairs(home: &Path, paired: &Paired, file: &mut OwnFile) -> Result<Pa
 
 // The progress bar of `syscost ab`: the case, its pairs, the estimate, the time left.
 
-/// A progress bar on the terminal, nothing in a pipe. The driver draws it between pairs, off the measured CPU.
+/// A progress bar on a terminal; it shows nothing in a pipe. The driver draws it between pairs, not on the measured CPU.
 pub struct Bar {
     bar: ProgressBar,
     cases: usize,
@@ -265,7 +266,7 @@ impl Bar {
         ));
     }
 
-    /// Shows the case that has its pair on a boot that serves many.
+    /// Shows a case whose pair is measured on a boot that several cases share.
     pub fn show_boot_pair(&self, at: &Progress<'_>) {
         let boots = at.case.pairs.len() + 1;
         self.bar.set_message(format!("open  boot {boots}  {}", at.case.id));
@@ -276,13 +277,13 @@ impl Bar {
         self.bar.set_position(cases as u64);
     }
 
-    /// Removes it.
+    /// Removes the bar.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
 }
 
-/// The time left by the mean time of the finished cases; empty before the first has finished.
+/// The text of the remaining time, estimated from the mean time of the finished cases; empty before the first has finished.
 fn time_left(state: &State, cases: usize) -> String {
     if state.done == 0 {
         return String::new();
@@ -306,7 +307,7 @@ pub struct Form {
 }
 
 impl Form {
-    /// A form that another command's flags ask for.
+    /// The form for another command, whose flags choose only the format.
     pub fn new(format: Format) -> Self {
         Self { format, only: None }
     }

@@ -1,4 +1,4 @@
-//! How a program of syscost starts: as a measuring process, or by its command line. `syscost` and its tools share it.
+//! The start of a program of syscost, either as a measuring process or by its command line. `syscost` and its tools share it.
 
 use crate::error::{Error, Result};
 use crate::outline::Outline;
@@ -33,8 +33,8 @@ pub fn start_program(
     }
 }
 
-/// Starts a tool: a program beside `syscost` that has some of its commands, `C`. `about` is what the tool does, `groups` what it
-/// may measure.
+/// Starts a tool: a program beside `syscost` with the commands `C`. `about` describes the tool; `groups` are those that it may
+/// measure.
 pub fn start_tool<C: Subcommand>(
     about: &'static str,
     groups: &'static [Group],
@@ -44,7 +44,7 @@ pub fn start_tool<C: Subcommand>(
         clap::Command::new("syscost").bin_name("syscost").version(env!("CARGO_PKG_VERSION")).about(about);
     let line = C::augment_subcommands(line).subcommand_required(true).arg_required_else_help(true);
     start_program(groups, |words| match words {
-        // `syscost man` asks each tool for its pages.
+        // `syscost man` starts each tool with this word to write its manual pages.
         [_, word, directory] if word == MAN => {
             let pages = outline::write_subcommand_pages(&line, Path::new(directory))?;
             page::write(&format!("{pages}\n"))?;
@@ -54,7 +54,7 @@ pub fn start_tool<C: Subcommand>(
             page::write_json(&Outline::from_subcommands(&line))?;
             Ok(ExitCode::SUCCESS)
         }
-        // The guard of changed settings is the same program, started once more.
+        // The guard of changed settings is the same program, started again.
         [_, word, ..] if word == RESTORE => restore::run_words(words),
         _ => match line.try_get_matches_from(words).and_then(|matches| C::from_arg_matches(&matches)) {
             Ok(command) => dispatch(&command),
@@ -63,22 +63,23 @@ pub fn start_tool<C: Subcommand>(
     })
 }
 
-/// The file of a program of this name: beside this one, or on the search path.
+/// The path of the program of this name, beside this program's file or on the search path.
 pub fn find_program_file(name: &str) -> Option<PathBuf> {
     let beside = own_program_file().ok().and_then(|own| Some(own.parent()?.join(name)));
     beside.filter(|file| file.is_file()).or_else(|| find_on_path(name))
 }
 
-/// The hidden word by which `syscost man` asks a tool.
+/// The hidden first argument with which `syscost man` starts a tool to write its manual pages.
 pub const MAN: &str = "tool-man";
 
-/// The hidden word by which `syscost completions` asks a tool.
+/// The hidden first argument with which `syscost completions` starts a tool to print its commands.
 pub const OUTLINE: &str = "tool-outline";
 
 /// The command that puts changed settings back.
 const RESTORE: &str = "restore";
 
-/// Prints what clap answers: help and version on the standard output, anything else as our error.
+/// Prints clap's help or version on the standard output, or the help for a missing subcommand on the standard error. Anything
+/// else becomes an error.
 pub fn print_clap_answer(answer: &clap::Error) -> Result<ExitCode> {
     let text = answer.to_string();
     match answer.kind() {

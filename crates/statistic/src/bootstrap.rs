@@ -1,10 +1,10 @@
-//! The rule of two processes, by which benchmark harnesses usually compare a run with the one before. It uses the
-//! samples of one process a side, ignores the variance between processes, and so finds changes where there are none. It
-//! is here for comparison with a rule that does not.
+//! The rule of two processes, by which benchmark harnesses usually compare a run with the previous run. It uses the
+//! samples of one process a side and ignores the variance between processes, so it finds changes where there are none.
+//! It serves only as a comparison for rules that take many processes into account.
 
 use super::{Random, mean, percentile};
 
-/// The answer of the rule.
+/// The verdict of the rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// The new mean is the smaller.
@@ -15,20 +15,20 @@ pub enum Change {
     None,
 }
 
-/// A difference of the means counts below this p-value …
+/// The p-value below which a difference of the means is significant.
 const SIGNIFICANCE: f64 = 0.05;
 
-/// … and if the whole interval of the relative change is further from 0 than this.
+/// The distance from 0 that the whole interval of a significant relative change must exceed to count as a change.
 const NOISE: f64 = 0.01;
 
-/// The percentiles between which the interval of the relative change lies.
+/// The percentiles of the resampled relative changes that bound their interval.
 const INTERVAL: (f64, f64) = (2.5, 97.5);
 
 /// Compares two samples of times by the rule of two processes, as Criterion 0.8 has it by default: a two-sided
 /// p-value of Welch's t from the bootstrap of the pooled sample, and the relative change of the mean,
 /// new / old − 1, with its percentile interval from the bootstrap of each sample (Efron and Tibshirani, *An
-/// Introduction to the Bootstrap*, 16.2 and 13.3). Criterion takes 100,000 resamples, which of 100 + 100 values
-/// cost 0.15 s. Fewer than two values a side, or no resamples, show no change.
+/// Introduction to the Bootstrap*, 16.2 and 13.3). Criterion takes 100,000 resamples, which cost 0.15 s for 100 + 100
+/// values. Returns [`Change::None`] for fewer than two values a side or without resamples.
 pub fn change_between(old: &[f64], new: &[f64], resamples: usize, seed: u64) -> Change {
     let mut random = Random::new(seed);
     if old.len().min(new.len()) < 2 || p_value(old, new, resamples, &mut random) >= SIGNIFICANCE {
@@ -43,8 +43,8 @@ pub fn change_between(old: &[f64], new: &[f64], resamples: usize, seed: u64) -> 
     }
 }
 
-/// Twice the share of resampled t values on the side of the observed one that has fewer; 1 if none of them
-/// is finite.
+/// The two-sided p-value: twice the smaller of the shares of resampled t values below and not below the observed t.
+/// 1 if no resampled t is finite.
 fn p_value(old: &[f64], new: &[f64], resamples: usize, random: &mut Random) -> f64 {
     let observed = welch_t(new, old);
     let pool = [new, old].concat();
@@ -60,8 +60,8 @@ fn p_value(old: &[f64], new: &[f64], resamples: usize, random: &mut Random) -> f
     if all == 0 { 1.0 } else { 2.0 * below.min(all - below) as f64 / all as f64 }
 }
 
-/// The relative change of the mean in resamples of both sides. One of the new side meets a row of the old side,
-/// √resamples of each: that is how the rule saves work, and why the resamples are not independent.
+/// The relative changes of the mean between resamples of both sides. Each of about √resamples resamples of the new
+/// side is compared with a row of √resamples of the old side. This saves work, but the changes are not independent.
 fn relative_changes(old: &[f64], new: &[f64], resamples: usize, random: &mut Random) -> Vec<f64> {
     let row = resamples.div_ceil((resamples as f64).sqrt().ceil().max(1.0) as usize).max(1);
     let (mut from_old, mut from_new) = (old.to_vec(), new.to_vec());
@@ -108,7 +108,7 @@ mod tests {
         let first = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0];
         let second = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4];
         assert!((welch_t(&first, &second) - -1.860_813).abs() < 1e-6);
-        // There p = 0.0794 by the t law; the bootstrap comes near.
+        // R gives p = 0.0794 by the t distribution; the bootstrap must come within 0.02 of it.
         let p = p_value(&second, &first, 20_000, &mut Random::new(41));
         assert!((p - 0.0794).abs() < 0.02, "{p}");
     }
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sure_change_within_the_noise_is_none() {
+    fn a_significant_change_within_the_noise_is_no_change() {
         let mut random = Random::new(43);
         let (old, new) = (times(100.0, 400, &mut random), times(100.6, 400, &mut random));
         assert!(p_value(&old, &new, 2000, &mut random) < 0.05);
@@ -136,21 +136,21 @@ mod tests {
         let (old, new) = (times(100.0, 100, &mut random), times(100.0, 100, &mut random));
         let changes = relative_changes(&old, &new, 10_000, &mut random);
         assert_eq!(changes.len(), 10_000);
-        // Deviation of a uniform law 4 % wide, of the mean of a hundred, of the difference of two such.
+        // The width for the difference of two means, each of 100 values from a uniform distribution 4 % wide.
         let theory = 2.0 * 1.96 * 0.04 / 12.0_f64.sqrt() / 10.0 * 2.0_f64.sqrt();
         let width = percentile(&changes, INTERVAL.1) - percentile(&changes, INTERVAL.0);
         assert!((width / theory - 1.0).abs() < 0.3, "{width} {theory}");
     }
 
     #[test]
-    fn samples_of_one_law_rarely_differ_and_processes_that_differ_always_do() {
+    fn samples_of_one_process_rarely_differ_and_samples_of_two_always_do() {
         let mut random = Random::new(45);
         let mut alarms = [0, 0];
         for round in 0..40 {
             let sample = |offset: f64, random: &mut Random| times(100.0 + offset, 100, random);
             let old = sample(0.0, &mut random);
             let same = sample(0.0, &mut random);
-            // Nothing has changed here either but the process, and that is enough.
+            // Only the process differs here, not the cost, and yet the rule reports a change.
             let other_process = sample(3.0, &mut random);
             for (count, new) in alarms.iter_mut().zip([same, other_process]) {
                 *count += usize::from(change_between(&old, &new, 400, round) != Change::None);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_repeats_it_and_nothing_shows_no_change() {
+    fn the_seed_repeats_the_verdict_and_empty_samples_show_no_change() {
         let mut random = Random::new(46);
         let (old, new) = (times(100.0, 30, &mut random), times(101.3, 30, &mut random));
         assert_eq!(change_between(&old, &new, 500, 9), change_between(&old, &new, 500, 9));

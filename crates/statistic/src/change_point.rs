@@ -1,19 +1,20 @@
-//! Change points of a series that grows by a value a night: sequential, so that a step is reported soon after it happened, and
-//! with one answer for a series however often it is asked as it grows.
+//! Change points of a series that grows by a value a night. The search is sequential: a step is reported soon after it
+//! happened, and a reported change stays the same when the series grows.
 //!
-//! **The rule.** The values since the last change are the *base*. Each night its last 2, 3, 4, 6, 8, 12, … values are held
-//! against the others by Student's t of two means. They are a change if t exceeds the quantile of the level; up to eight
-//! values must also show it, more weakly, without the one that is farthest off, and more than half of them must lie beyond
-//! 0.6 of the step: one outlier, however large, is no change. The place is then the split with the largest t.
+//! **The rule.** The values since the last change are the *base*. Each night Student's t of two means compares the last 2, 3,
+//! 4, 6, 8, 12, … values of the base with the earlier ones. They are a change if t exceeds the quantile of the level. Two
+//! conditions apply to up to eight values, so that one outlier, however large, is no change. The values without the one
+//! farthest off must show the change at a weaker level, and more than half must exceed 0.6 of the step. The split with the
+//! largest t is the place of the change.
 //!
-//! **The deviation** is that of the base: its values are drawn in to four deviations about the median first. It is
-//! moderated by what other series of the same machine show ([`Family`]), because a base of five nights hardly knows its
-//! own. Where differences of neighbours near by show more than one in ten would by chance, theirs is taken: noise that grows is
-//! no step. A value whose own error is larger than usual counts for less. How many values a change needs at the least follows
-//! from how often lone outliers are met: 2, where they are rare.
+//! **The deviation** is that of the base, whose values are first clipped to four deviations about the median. Other series
+//! of the same machine ([`Family`]) moderate it, because five nights estimate a deviation poorly. If the differences of
+//! neighbours near the end give a variance that chance exceeds in less than one case in ten, their deviation is taken: noise
+//! that grows is no step. A value counts for less if its own error is larger than usual. The fewest values of a change
+//! follow from the rate of lone outliers: 2, where they are rare.
 //!
-//! The cost of a series of n values is n log n: sums of the values are kept, and the deviation is learnt again whenever
-//! the base has grown by a tenth.
+//! The time for a series of n values is O(n log n): sums of the values are kept, and the deviation is estimated again
+//! whenever the base has grown by a tenth.
 //!
 //! Source: the generalized likelihood ratio over windows, Lai 1995 (JRSS B 57) and Siegmund and Venkatraman 1995 (Annals of
 //! Statistics 23); the moderated deviation, Smyth 2004 (Statistical Applications in Genetics 3); the location of a split as
@@ -29,15 +30,16 @@ pub use noise_family::{Family, Noise};
 
 use base::Base;
 
-/// Values of a stretch whose median tells more than the look that found its beginning.
+/// The fewest values of a stretch whose median uses all of them. A shorter stretch uses only the values up to the one that
+/// revealed its beginning.
 const LONG: usize = 8;
 
 /// A value with its own standard error, 0 where that is unknown.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Value {
-    /// The value: a log ratio, as a rule.
+    /// The value, usually a log ratio.
     pub value: f64,
-    /// Its standard error, as far as the measurement itself knows.
+    /// Its standard error, estimated from its own measurement.
     pub error: f64,
 }
 
@@ -46,7 +48,7 @@ pub struct Value {
 pub struct ChangePoint {
     /// Index of the first value after the change.
     pub at: usize,
-    /// Index of the value with which it was found.
+    /// Index of the last value of the series when the change was found.
     pub found: usize,
     /// Mean after the change less mean before it.
     pub step: f64,
@@ -54,8 +56,9 @@ pub struct ChangePoint {
     pub error: f64,
 }
 
-/// The error of one look at a series, one of `series` that are looked at every night. With 40 series it is 3 in 100 000: in 30
-/// nights of them, a few nearly independent looks at each, about one false alarm is seen in ten such months.
+/// The level (probability of a false alarm) of one test of one series, if `series` series are tested every night. With 40
+/// series it is 3 in 100 000. Each night makes a few nearly independent tests of each series, so ten months of 30 nights
+/// give about one false alarm.
 pub fn error_level(series: usize) -> f64 {
     (1.2e-3 / series.max(1) as f64).min(1e-4)
 }
@@ -83,7 +86,7 @@ pub fn change_points(values: &[Value], noise: &Noise, level: f64) -> Vec<ChangeP
     with_median_steps(values, found)
 }
 
-/// How much each value counts: 1, or less where its own error is above the usual one.
+/// The weight of each value: 1, or less if its own error is above the median error.
 fn value_weights(values: &[Value]) -> Vec<f64> {
     let usual = median_error(values);
     let weight = |value: &Value| {
@@ -98,7 +101,7 @@ fn median_error(values: &[Value]) -> f64 {
 }
 
 /// Sets each step to the difference between the medians of the stretches before and after it. A stretch shorter
-/// than [`LONG`] may hide the next step, so there only the values up to the one that revealed the step count.
+/// than [`LONG`] may hide the next step, so only its values up to the one that revealed the step count.
 fn with_median_steps(values: &[Value], found: Vec<ChangePoint>) -> Vec<ChangePoint> {
     let starts: Vec<_> = std::iter::once(0).chain(found.iter().map(|change| change.at)).collect();
     let middle = |index: usize| {
@@ -108,9 +111,9 @@ fn with_median_steps(values: &[Value], found: Vec<ChangePoint>) -> Vec<ChangePoi
         super::median(&values[starts[index]..end].iter().map(|value| value.value).collect::<Vec<_>>())
     };
     let middles: Vec<_> = (0..starts.len()).map(middle).collect();
-    let told = |(index, change): (usize, ChangePoint)| ChangePoint {
+    let with_step = |(index, change): (usize, ChangePoint)| ChangePoint {
         step: middles[index + 1] - middles[index],
         ..change
     };
-    found.into_iter().enumerate().map(told).collect()
+    found.into_iter().enumerate().map(with_step).collect()
 }

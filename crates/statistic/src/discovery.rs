@@ -1,20 +1,20 @@
-//! Many tests at once: how many of those called significant may be so by chance (Benjamini and Hochberg 1995).
+//! Many tests at once: limits the expected share of false rejections among all rejections (Benjamini and Hochberg 1995).
 
-/// Which hypotheses to reject, so that the expected share of wrong ones among those rejected is at most `q`:
-/// all whose adjusted p-value is at most `q`. Holds for independent tests, and for tests
-/// that tend to err together (positive dependence: Benjamini and Yekutieli 2001).
+/// For each p-value whether its hypothesis is rejected: whether its adjusted p-value is at most `q`. The expected share
+/// of false rejections among all rejections is then at most `q`, for independent tests and for tests that tend to err
+/// together (positive dependence: Benjamini and Yekutieli 2001).
 pub fn benjamini_hochberg(p: &[f64], q: f64) -> Vec<bool> {
     adjusted_p_values(p).into_iter().map(|adjusted| adjusted <= q).collect()
 }
 
-/// The adjusted p-values: for each the smallest q at which it would be rejected. In the order given. What is no
-/// number counts as 1.
+/// The adjusted p-values, in the order given: for each hypothesis the smallest q at which it is rejected. NaN counts
+/// as 1.
 pub fn adjusted_p_values(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<(f64, usize)> = p.iter().enumerate().map(|(at, p)| (p.min(1.0), at)).collect();
     order.sort_by(|a, b| b.0.total_cmp(&a.0));
     let mut adjusted = vec![1.0; p.len()];
     let mut least: f64 = 1.0;
-    // From the largest down, since a p-value is rejected with any larger one that is.
+    // From the largest down: if a p-value is rejected, all smaller ones are rejected, too.
     for (&(p, at), rank) in order.iter().zip((1..=order.len()).rev()) {
         least = least.min(p * (order.len() as f64 / rank as f64));
         adjusted[at] = least;
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_the_definition_in_any_order() {
+    fn rejections_follow_the_definition_in_any_order() {
         let mut random = Random::new(31);
         for _ in 0..300 {
             let mut p: Vec<f64> = (0..1 + random.number_below(30))
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn one_test_is_itself_and_none_is_none() {
+    fn one_p_value_stays_unadjusted_and_no_p_values_give_none() {
         assert_eq!(adjusted_p_values(&[0.03]), [0.03]);
         assert_eq!(adjusted_p_values(&[]), [0.0; 0]);
         assert_eq!(adjusted_p_values(&[f64::NAN, 0.01]), [1.0, 0.02]);

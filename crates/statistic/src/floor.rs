@@ -1,30 +1,31 @@
-//! Estimates the undisturbed cost from values whose noise is never negative.
+//! Estimates the undisturbed cost from values to which noise only adds.
 
 use super::Interval;
 
-/// One in this many values must agree; the others are taken for noise.
+/// The lowest third of the values (one in three) must agree; the other values are taken for noise.
 const ONE_IN: usize = 3;
-/// The fewest values that must agree. Three of them agree by chance too often: with five values a side that doubled the
-/// false alarms.
+/// The fewest values that must agree. Three values agree by chance too often: with five values a side, a minimum of three
+/// doubled the false alarms.
 const FEWEST: usize = 4;
 
-/// The floor of some values, and how far the lowest of them agree on it. Whatever disturbs a measurement only lengthens it
-/// (Chen and Revels, *Robust benchmarking in noisy environments*, 2016), so the low values say more than the middle ones.
-/// The distance between the lowest values tells how far below them the end of their law may lie (Robson and Whitlock,
-/// *Estimation of a truncation point*, 1964).
+/// The floor of some values: the estimate of the undisturbed value, and how closely the lowest values agree on it.
+/// Disturbances only lengthen a measurement (Chen and Revels, *Robust benchmarking in noisy environments*, 2016), so the
+/// lowest values estimate the undisturbed cost better than the median. The distance between the lowest values bounds how
+/// far below them the distribution may end (Robson and Whitlock, *Estimation of a truncation point*, 1964).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Floor {
     /// The mean of the two lowest values: one alone may be a mistake or a rare mode.
     pub estimate: f64,
-    /// From the lowest value to the last of those that must agree.
+    /// The distance from the lowest value to the highest of the values that must agree.
     pub spread: f64,
-    /// Half of the values are no higher.
+    /// The median (of an even number of values the lower middle one).
     pub middle: f64,
 }
 
 impl Floor {
-    /// The floor of values with the number of the replicate that each is from; `None` without values. A third of them must
-    /// agree, four at least. Those that agree must be of this number of `replicates`, or of all if there are fewer.
+    /// The floor of values, each given with the number of its replicate; `None` without values. The lowest third of the
+    /// values must agree, at least four of them. They must come from at least `replicates` replicates, or from all if
+    /// there are fewer.
     pub fn from_values(values: &[(usize, f64)], replicates: usize) -> Option<Self> {
         let mut sorted = values.to_vec();
         sorted.sort_by(|a, b| a.1.total_cmp(&b.1));
@@ -35,8 +36,8 @@ impl Floor {
         Some(Self { estimate: f64::midpoint(lowest, second), spread: last - lowest, middle })
     }
 
-    /// Whether half of the values lie below the other's floor. Where they do not, this floor may be a mode that the other
-    /// side only missed by chance.
+    /// Whether at least half of the values lie below the estimate of the other floor. If not, this floor may be a rare mode
+    /// that the other side missed by chance.
     pub fn is_mostly_below(self, other: Self) -> bool {
         self.middle < other.estimate
     }
@@ -47,7 +48,7 @@ impl Floor {
     }
 }
 
-/// How many of these values, in rising order, must agree.
+/// The number of lowest values that must agree. The values are given in rising order.
 fn agreeing_count(sorted: &[(usize, f64)], wanted: usize) -> usize {
     let of_third = sorted.len().div_ceil(ONE_IN).max(FEWEST).min(sorted.len());
     let replicates = |count: usize| {
@@ -63,13 +64,13 @@ fn agreeing_count(sorted: &[(usize, f64)], wanted: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// Values of replicates of three, in this order.
+    /// The values with replicate numbers: each replicate has three consecutive values.
     fn threes(values: &[f64]) -> Vec<(usize, f64)> {
         values.iter().enumerate().map(|(at, value)| (at / 3, *value)).collect()
     }
 
     #[test]
-    fn what_lies_above_the_lowest_third_does_not_count() {
+    fn values_above_the_lowest_third_do_not_count() {
         let mut values = [9.0; 15];
         for (at, low) in [(0, 1.0), (4, 1.2), (7, 1.3), (9, 1.4), (12, 1.5)] {
             values[at] = low;
@@ -81,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_replicates_are_no_floor() {
+    fn a_floor_must_be_seen_in_enough_replicates() {
         let mut values = [9.0; 15];
         values[..6].fill(1.0);
         let spread = |values: &[f64], replicates| {
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_is_as_sure_as_its_less_sure_end() {
+    fn a_difference_has_the_larger_of_the_two_spreads() {
         let floor = |estimate, spread| Floor { estimate, spread, middle: estimate };
         let (a, b) = (floor(1.0, 0.1), floor(3.0, 0.5));
         assert_eq!(a.difference_to(b), Interval { estimate: 2.0, low: 1.5, high: 2.5 });

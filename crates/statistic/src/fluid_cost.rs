@@ -1,35 +1,36 @@
 //! The CPU time of an operation, from the time that a fluid process lost to it (Woodside, Courtois and Schramm, *A
 //! "Displacement" Technique for Robust Portable Measurement of Communications Processing Overheads*, 1997).
 //!
-//! A fluid process uses up whatever time others leave of one CPU and counts turns of a loop. Alone, it shows how long
-//! a turn is; beside the process under test, covering it, it shows how much time was taken from it. Four estimators
-//! look at the same windows. All times are nanoseconds.
+//! A fluid process uses all the time that other tasks leave on one CPU, and counts turns of a loop. When it runs alone,
+//! the count gives the length of a turn. When it shares the CPU with the process under test ("covers" it), the missing
+//! turns give the time that was taken from it. Four estimators use the same windows. All times are nanoseconds.
 //!
-//! | estimator | cost of `n` operations | what it trusts |
+//! | estimator | cost of `n` operations | what it relies on |
 //! |---|---|---|
-//! | paper | `T − L·τ`, with `τ = T/L` of the fluid alone | only the wall clock; no other task runs, and a turn is as long as before |
-//! | gap | `P + (X − L·m − g·L)·c`, with `m` the mean turn of *this* window that was neither interrupted nor the next, `g` what interrupts cost a turn of the fluid alone | nothing from before but the rate of ticks |
-//! | daemon-free | `P + (X − L·x)·c`, with `x = X/L` of the fluid alone | a turn is as long as before |
-//! | accounting | `P`, by the process clock, and what `getrusage` says | the kernel charges whom it should |
+//! | paper | `T − L·τ`, with `τ = T/L` of the fluid alone | the wall clock alone, no other task, the calibrated length of a turn |
+//! | gap | `P + (X − L·m − g·L)·c`, with `m` the mean undisturbed turn of *this* window, `g` the interrupt time per turn of the fluid alone | only the rate of ticks from the calibration |
+//! | daemon-free | `P + (X − L·x)·c`, with `x = X/L` of the fluid alone | the calibrated length of a turn |
+//! | accounting | `P`, by the process clock and by `getrusage` | that the kernel charges the right task |
 //!
+//! An undisturbed turn was neither interrupted nor directly after an interrupted one.
 //! `T` is the wall time of the window, `L` the turns in it, `X` what the kernel charged to the fluid and `P` what it
-//! charged to the process under test (and to the thread that runs deferred interrupt work on that CPU). What was
-//! charged to the fluid beyond its own turns were interrupts in its time, and with a minus sign what was charged to
-//! others while it still ran. What is left, `O = T − X − P`, others had. While they had the CPU the interrupts of the
-//! operation were charged to them: `c` counts those as often as the fluid met its own. An interrupt that works for the
-//! operation ends one of its `w` waits, and takes the CPU from the fluid if the fluid had it, which happened `k` times:
-//! `c = w/k`, and no more than `1 + O/X`. On a quiet CPU it is 1.
+//! charged to the process under test (and to the thread that runs deferred interrupt work on that CPU). The charge to
+//! the fluid beyond its own turns is the time of interrupts that hit it, less what was charged to other tasks while
+//! the fluid still ran. The rest of the window, `O = T − X − P`, went to other tasks. The operation's interrupts that hit
+//! those tasks were charged to them, so the factor `c` scales the interrupts that hit the fluid up to all of them. Each
+//! such interrupt ends one of the operation's `w` waits; in `k` cases the fluid had the CPU and lost it. So `c = w/k`, but
+//! at most `1 + O/X`. On a quiet CPU `c` is 1.
 
 mod fluid_run;
 
 pub use fluid_run::{NOT_QUIET, Replicate, Spoilt, Summary};
 
-/// Largest share of a window that other tasks may have before a calibration by the wall clock is doubted.
+/// Largest share of a window that other tasks may use; a calibration window with more is not quiet.
 pub const QUIET: f64 = 0.005;
 
-/// Largest plausible share of interrupted turns: with turns of 100 ns it is a million interrupts a second.
+/// Largest plausible share of interrupted turns: for turns of 100 ns, 0.1 means a million interrupts a second.
 const SELDOM: f64 = 0.1;
-/// Up to this many interrupted turns are no sign of uneven speed, for windows in which the fluid hardly ran.
+/// Interrupted turns that are allowed beyond that share, for windows in which the fluid hardly ran.
 const FEW: f64 = 1e3;
 
 /// The counts of the fluid in one window.
@@ -43,31 +44,32 @@ pub struct Window {
     pub own: f64,
     /// Turns that were interrupted.
     pub gaps: f64,
-    /// Time of those turns.
+    /// Total time of the interrupted turns.
     pub gapped: f64,
-    /// Time of the turns that came next after an interrupted one and were not interrupted.
+    /// Total time of the uninterrupted turns directly after an interrupted one.
     pub after: f64,
-    /// Number of those turns.
+    /// Number of uninterrupted turns directly after an interrupted one.
     pub afters: f64,
     /// Number of times that another task took the CPU from the fluid.
     pub preempted: f64,
 }
 
 impl Window {
-    /// The mean turn that was neither interrupted nor the next after one that was; `None` without such a turn.
+    /// The mean length of a turn that was neither interrupted nor directly after an interrupted one; `None` without such
+    /// a turn.
     pub fn mean_undisturbed_turn(&self) -> Option<f64> {
         let plain = self.loops - self.gaps - self.afters;
         let turn = (self.elapsed - self.gapped - self.after) / plain;
         (plain >= 1.0 && turn.is_finite() && turn > 0.0).then_some(turn)
     }
 
-    /// Whether the speed of the processor changed within the window: many turns took a little longer than the others
-    /// and count as interrupted. A busy thread on the same core does this.
+    /// Whether the speed of the processor changed within the window, for example because of a busy thread on the same core.
+    /// Many turns then take a little longer than the others and count as interrupted.
     pub fn is_uneven(&self) -> bool {
         self.gaps > SELDOM * self.loops + FEW
     }
 
-    /// The window counted in turns of another CPU, on which a turn takes `by` times as long.
+    /// The same window counted in turns that take `1/by` times as long: its counts of turns multiplied by `by`.
     pub fn rescale_turns(&self, by: f64) -> Self {
         Self { loops: self.loops * by, gaps: self.gaps * by, afters: self.afters * by, ..*self }
     }
@@ -86,7 +88,7 @@ impl Window {
         }
     }
 
-    /// The share of the window in which others than the fluid were charged.
+    /// The share of the window that was not charged to the fluid.
     pub fn others_share(&self) -> f64 {
         (self.elapsed - self.own) / self.elapsed
     }
@@ -95,11 +97,11 @@ impl Window {
 /// The fluid when it runs alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Calibration {
-    /// Wall time a turn, τ: ticks, daemons and whatever else there always is are in it.
+    /// Wall time per turn, τ. It includes ticks, daemons and everything else that always runs.
     pub wall: f64,
-    /// Time charged to the fluid a turn, x.
+    /// Time charged to the fluid per turn, x.
     pub own: f64,
-    /// A turn that was neither interrupted nor the next after one that was.
+    /// Length of a turn that was neither interrupted nor directly after an interrupted one.
     pub plain: f64,
     /// Cost of interrupts for each turn, g.
     pub interrupts: f64,
@@ -124,7 +126,7 @@ impl Calibration {
             wall: each(|w| w.elapsed / w.loops),
             own: each(|w| w.own / w.loops),
             plain: each(|w| w.mean_undisturbed_turn().unwrap_or_default()),
-            // Interrupts come too seldom for a median: most windows see the one or the other.
+            // Interrupts are too rare for a median over windows: most windows have one or none.
             interrupts: sums(|w| w.own - w.loops * w.mean_undisturbed_turn().unwrap_or_default()) / loops,
             daemons: sums(|w| w.elapsed - w.own) / loops,
             turns: each(|w| w.loops),
@@ -150,7 +152,8 @@ impl Calibration {
         Self { wall: self.plain, own: self.plain, interrupts: 0.0, daemons: 0.0, ..*self }
     }
 
-    /// The relative change of a turn from one calibration to the other.
+    /// The relative change of the length of a turn from one calibration to the other: the larger of the changes by
+    /// charged time and by wall time.
     pub fn drift(before: &Self, after: &Self) -> f64 {
         (after.own / before.own - 1.0).abs().max((after.wall / before.wall - 1.0).abs())
     }
@@ -163,7 +166,7 @@ pub struct Covered {
     pub window: Window,
     /// Time that the process clock charged to the process under test and its children on that CPU.
     pub charged: f64,
-    /// The same time by `getrusage`.
+    /// Time of the process under test and its children by `getrusage`.
     pub rusage: f64,
     /// Time of the thread that runs deferred interrupt work on that CPU.
     pub deferred: f64,
@@ -171,25 +174,25 @@ pub struct Covered {
     pub operations: f64,
     /// Number of times that the process under test gave up the CPU to wait.
     pub waits: f64,
-    /// The kernel charges interrupts to no task: `X` and `P` do not contain them, only the wall clock does.
+    /// Whether the kernel charges interrupts to no task: then only the wall time contains them, not `X` and `P`.
     pub interrupts_apart: bool,
 }
 
 impl Covered {
-    /// Time that neither the fluid nor the process under test was charged.
+    /// Time, ns, that was charged neither to the fluid nor to the process under test nor to deferred interrupt work.
     pub fn others_time(&self) -> f64 {
         self.window.elapsed - self.window.own - self.charged - self.deferred
     }
 
-    /// [`Covered::others_time`] as a share of the window. Never negative, as it could be when clocks are read one after the
-    /// other.
+    /// [`Covered::others_time`] as a share of the window. A negative time, possible because the clocks are not read at the
+    /// same instant, counts as 0.
     pub fn others_share(&self) -> f64 {
         (self.others_time() / self.window.elapsed).max(0.0)
     }
 
-    /// Interrupts of the operation that hit other tasks, as a multiple of those that hit the fluid. A process that
-    /// computes has none. One that waits is woken by one, which hit another task if the fluid did not lose the CPU. If
-    /// waits are long, others may have had much time and few interrupts, so their time is an upper bound.
+    /// Interrupts of the operation that hit other tasks, as a multiple of those that hit the fluid. A process that only
+    /// computes has none. An interrupt ends each wait; it hit another task if it did not take the CPU from the fluid. The
+    /// ratio of the other tasks' time to the fluid's is an upper bound: in long waits they may meet few interrupts.
     pub fn unmet_interrupt_ratio(&self) -> f64 {
         let by_time = self.others_time().max(0.0) / self.window.own.max(1.0);
         let met = self.window.preempted;
@@ -197,7 +200,7 @@ impl Covered {
         by_time.min(by_waits)
     }
 
-    /// The share that the fluid had.
+    /// The share of the window that was charged to the fluid.
     pub fn fluid_share(&self) -> f64 {
         self.window.own / self.window.elapsed
     }
@@ -228,7 +231,7 @@ pub enum Nonsense {
 }
 
 impl Cost {
-    /// The cost of one operation, if what was computed for all can be their cost.
+    /// The cost of one operation from the `total` of all, or why `total` cannot be a cost.
     pub fn per_operation(total: f64, covered: &Covered) -> Result<Self, Nonsense> {
         // The clocks of the window and of the two tasks are read one after the other.
         const SLACK: f64 = 1.001;
@@ -251,9 +254,9 @@ impl Cost {
 pub struct Estimate {
     /// By the paper's formula.
     pub paper: Result<Cost, Nonsense>,
-    /// From the gaps that the fluid saw, by its own pace in the same window.
+    /// From the gaps in the fluid's turns, with the turn length of the same window.
     pub gap: Result<Cost, Nonsense>,
-    /// Without the time of others. Not if interrupts are charged to no task: they would count as others.
+    /// Without the time of other tasks. `None` if the kernel charges interrupts to no task: they would count as other tasks.
     pub daemon_free: Option<Result<Cost, Nonsense>>,
     /// By the process clock.
     pub charged: Result<Cost, Nonsense>,
@@ -261,8 +264,8 @@ pub struct Estimate {
     pub rusage: Result<Cost, Nonsense>,
 }
 
-/// The estimates for a whole window, ns, before the check whether they can be costs. For a run without operations they
-/// are the cost of beginning and ending, which the paper calls S.
+/// The estimates for a whole window, ns, before the check whether they can be costs. For a run without operations the
+/// totals are the cost of beginning and ending, which the paper calls S.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Totals {
     /// By the paper's formula.
@@ -302,7 +305,7 @@ impl Totals {
         }
     }
 
-    /// The medians of several.
+    /// The median of each field over several totals.
     pub fn median(all: &[Self]) -> Self {
         let each = |field: fn(&Self) -> f64| super::median(&all.iter().map(field).collect::<Vec<_>>());
         let gaps: Vec<_> = all.iter().filter_map(|totals| totals.gap).collect();
@@ -317,7 +320,7 @@ impl Totals {
     }
 }
 
-/// The estimates of a run between two calibrations, less what a run without operations shows.
+/// The estimates of a run per operation, after the totals of a run without operations (`empty`) are subtracted.
 pub fn estimate_costs(covered: &Covered, calibration: &Calibration, empty: &Totals) -> Estimate {
     let totals = Totals::from_run(covered, calibration);
     let cost = |total: f64, empty: f64| Cost::per_operation(total - empty, covered);
@@ -331,19 +334,19 @@ pub fn estimate_costs(covered: &Covered, calibration: &Calibration, empty: &Tota
     }
 }
 
-/// The terms by which an estimate may be off, a single operation (section 3 of the paper).
+/// The terms by which an estimate may be off, ns per operation (section 3 of the paper).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ErrorTerms {
     /// `[D(2) − D(1)·L(2)/L(1)]/n`: more daemons during the operation than during the calibration. Only the paper's
     /// estimate contains it.
     pub daemons: f64,
-    /// `S/n`: beginning and ending, which was subtracted.
+    /// `S/n`: the cost of beginning and ending. The estimates have it already subtracted.
     pub start: f64,
-    /// `±Δ·(1 + L(2)/L(1))/2n`: a turn more or less at the edges of each window. `L(1)` are the turns of a single window
-    /// of the calibration: what its edges add is in all of them.
+    /// `±Δ·(1 + L(2)/L(1))/2n`: up to a turn more or less at the edges of each window. `L(1)` is the number of turns of a
+    /// single window of the calibration: every calibration window has the error of its own edges.
     pub resolution: f64,
-    /// Extra time of the fluid's turns after an interruption, caused by its caches: a part of the cost. Their effect on
-    /// the interrupted turn itself cannot be separated from the interruption.
+    /// Extra time of the fluid's turns directly after an interruption, caused by cold caches. It is a part of the cost. The
+    /// effect of the caches on the interrupted turn itself cannot be separated from the interruption.
     pub cache: f64,
     /// The fluid's turns in a window of the calibration and in the run: `L(1)` and `L(2)`.
     pub turns: [f64; 2],

@@ -1,31 +1,31 @@
-//! Levels of a rising curve: stretches of constant value, with points between them that belong to none.
+//! Levels of a rising curve: stretches of constant value. Points between the stretches belong to no level.
 //!
 //! A curve of latency against size is constant while the data fit into a cache and rises, sometimes over a
 //! factor of two in size, where they no longer do. So the fit may leave points out: each
 //! stretch of constant value has a price, and so has each point outside. Dynamic programming finds the cheapest fit
-//! exactly: optimal partitioning (Jackson et al. 2005), with gaps and with a bounded loss
-//! (Fearnhead and Rigaill 2019) so that one outlier has no effect.
+//! exactly: optimal partitioning (Jackson et al. 2005), with gaps, and with a bounded loss
+//! (Fearnhead and Rigaill 2019), so that one outlier has little effect.
 //!
-//! Also the fall of a curve: up to some size a cache serves, beyond it does not, and the rate falls once.
+//! The module also locates the single fall of a rate over size, at the size beyond which a cache no longer holds the data.
 
 use super::{Interval, median, median_interval};
 
-/// Points a quarter of an octave apart and closer in value than this share are on one level, whatever their own
-/// intervals say: caches are hashed, pages are coloured by chance, and a level that is used by a part drifts by
-/// some percent. Points farther apart may drift farther, as a random walk does.
+/// Points a quarter of an octave apart are on one level if their values differ by less than this share, even if their
+/// intervals do not overlap. Caches are hashed, page colours are random, and the value of a level that is partly used
+/// drifts by some percent. Points farther apart may drift farther, as a random walk does.
 const TOLERANCE: f64 = 0.08;
-/// The spacing to which [`TOLERANCE`] applies, octaves.
+/// The spacing, in octaves, to which [`TOLERANCE`] applies.
 const SPACING: f64 = 0.25;
-/// Points farther apart than this, octaves, show no levels: a cache could lie between two of them.
+/// Largest spacing, in octaves, at which levels are searched: the end of a cache could lie between wider-spaced points.
 pub const WIDEST: f64 = 1.0;
-/// The most that a point costs on its level, in squares of the tolerance: more is an outlier.
+/// The largest loss of a point on its level, in squares of the tolerance. An outlier costs no more than this.
 const OUTLIER: f64 = 9.0;
-/// The price of a point that belongs to no level: as much as a point two tolerances away from its level costs.
+/// The price of a point outside all levels: that of a point two tolerances away from its level.
 const LOOSE: f64 = 4.0;
-/// The price of a level, for sizes close to each other and for sizes far apart: about that of its fewest points outside
-/// a level. A lower price would make levels of ramps.
+/// The prices of a level for closely and for widely spaced sizes. Each is about the price of the level's fewest points if
+/// they were outside a level. With a lower price, parts of ramps would become levels.
 const LEVEL: [f64; 2] = [12.0, 6.0];
-/// The least ratio of a level to the one before.
+/// The least ratio of the value of a level to that of the level before.
 const STEP: f64 = 1.15;
 
 /// A stretch of constant value.
@@ -35,12 +35,12 @@ pub struct Level {
     pub first: usize,
     /// Its last point.
     pub last: usize,
-    /// The median of its points, with an interval that holds the medians of their own intervals' ends.
+    /// The median of its points, with an interval that contains the median of their lower ends and of their upper ends.
     pub value: Interval,
 }
 
-/// The levels of a curve that rises, in order. Its points run from the smallest size to the largest: the logarithms
-/// of the sizes to base two, and the values, above zero, each with its own interval.
+/// The levels of a rising curve, in order. The points run from the smallest size to the largest: `octaves` are the base-2
+/// logarithms of the sizes, `values` their positive values, each with its own interval.
 pub fn find_levels(octaves: &[f64], values: &[Interval]) -> Vec<Level> {
     let apart = median_spacing(octaves);
     if values.len() != octaves.len() || apart > 1.01 * WIDEST {
@@ -48,7 +48,7 @@ pub fn find_levels(octaves: &[f64], values: &[Interval]) -> Vec<Level> {
     }
     let tolerance = TOLERANCE * (apart / SPACING).max(1.0).sqrt();
     let points: Vec<Point> = values.iter().map(|value| Point::from_interval(value, tolerance)).collect();
-    // Where sizes are close together, two equal values can be chance: a level then needs three points.
+    // Two equal values of close sizes can be chance, so a level needs three points there.
     let stretches = match apart > 0.6 * WIDEST {
         true => candidate_stretches(&points, 2, LEVEL[1]),
         false => candidate_stretches(&points, 3, LEVEL[0]),
@@ -57,20 +57,20 @@ pub fn find_levels(octaves: &[f64], values: &[Interval]) -> Vec<Level> {
     chosen.into_iter().map(|at| level_of_stretch(&stretches[at], values)).collect()
 }
 
-/// The median distance between neighbours.
+/// The median distance between neighbouring sizes, in octaves.
 pub fn median_spacing(octaves: &[f64]) -> f64 {
     median(&octaves.windows(2).map(|pair| pair[1] - pair[0]).collect::<Vec<f64>>())
 }
 
-/// The last point between two levels that is nearer to the lower one: up to there fewer than half of the steps
-/// go to the upper level. The values between may be out of order by noise, so they are counted.
+/// The index of the last point between two levels that is nearer to the lower level. Noise may put the values between
+/// out of order, so the function counts the values below the middle.
 pub fn step_midpoint(values: &[Interval], below: &Level, above: &Level) -> usize {
     let middle = 0.5 * (below.value.estimate + above.value.estimate);
     let between = &values[below.last + 1..above.first];
     below.last + between.iter().filter(|value| value.estimate < middle).count()
 }
 
-/// The logarithm of a value, and its tolerance.
+/// The logarithm of a value, and the tolerance of that logarithm.
 struct Point {
     log: f64,
     tolerance: f64,
@@ -88,7 +88,7 @@ impl Point {
     }
 }
 
-/// Points that may be a level: from `first` up to before `end`.
+/// Points that may be a level: those from index `first` to `end` − 1.
 struct Stretch {
     first: usize,
     end: usize,
@@ -109,7 +109,7 @@ fn fit_stretch(points: &[Point], first: usize, end: usize, price: f64) -> Stretc
     Stretch { first, end, log, cost }
 }
 
-/// The cheapest choice of stretches and loose points, each stretch higher than the one before.
+/// The indices of the stretches in the cheapest fit by stretches and loose points, each stretch higher than the previous.
 fn cheapest_fit(stretches: &[Stretch], points: usize) -> Vec<usize> {
     // Stretches are sorted by their beginning, so every possible predecessor has been judged.
     let mut judged: Vec<(f64, Option<usize>)> = Vec::with_capacity(stretches.len());
@@ -150,25 +150,25 @@ fn level_of_stretch(stretch: &Stretch, values: &[Interval]) -> Level {
 const LEAST: f64 = 1.5;
 /// The fewest points on each side: a single one may be an outlier.
 const FEWEST: usize = 2;
-/// At most this share of the points may be on the wrong side of the middle.
+/// The largest share of the points that may be on the wrong side of the middle.
 const STRAYED: f64 = 0.2;
 
 /// Where a curve falls.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fall {
-    /// The last point before it.
+    /// The index of the last point before the fall.
     pub last: usize,
-    /// The median before.
+    /// The median before the fall.
     pub before: Interval,
-    /// The median after.
+    /// The median after the fall.
     pub after: Interval,
 }
 
-/// The one place where a curve falls most, if it falls at all. The values are those of its points from the
-/// smallest size to the largest, above zero.
+/// The deepest fall of a curve; `None` if it does not fall. The positive values are ordered from the smallest size to
+/// the largest.
 ///
-/// Two constants are fitted to the logarithms, by the sum of absolute distances, so that a bad point moves little;
-/// with one change point every place can be tried.
+/// Two constants are fitted to the logarithms by the least sum of absolute distances, so that an outlier has little
+/// effect. Every place of the single change point is tried.
 pub fn locate_fall(values: &[f64]) -> Option<Fall> {
     let logs: Vec<f64> = values.iter().map(|value| value.max(f64::MIN_POSITIVE).ln()).collect();
     let places = FEWEST..(values.len() + 1).saturating_sub(FEWEST);

@@ -1,4 +1,4 @@
-//! Statistics as pure functions: numbers in, numbers out, no I/O. Each names its source.
+//! Statistics as pure functions: numbers in, numbers out, no I/O. Each function names its source.
 
 #![deny(unsafe_code)]
 mod bootstrap;
@@ -31,7 +31,7 @@ pub use student::{student_upper_quantile, student_upper_tail};
 
 use serde::{Deserialize, Serialize};
 
-/// An estimate with its interval: of 95 %, where no other confidence was asked for.
+/// An estimate with its confidence interval: 95 %, unless the function takes another confidence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// The estimate.
@@ -48,12 +48,12 @@ impl Interval {
         Self { estimate: value, low: value, high: value }
     }
 
-    /// The interval that reaches by `half` to either side.
+    /// The interval from `estimate − half` to `estimate + half`.
     pub fn around(estimate: f64, half: f64) -> Self {
         Self { estimate, low: estimate - half, high: estimate + half }
     }
 
-    /// The same estimate, with ends that reach as far as those of the other interval, too.
+    /// The same estimate, with the smallest interval that contains both intervals.
     pub const fn widened_to(self, other: Self) -> Self {
         Self { low: self.low.min(other.low), high: self.high.max(other.high), ..self }
     }
@@ -64,7 +64,7 @@ impl Interval {
         half / self.estimate.abs().max(f64::MIN_POSITIVE)
     }
 
-    /// Estimate and both ends under an increasing function.
+    /// The interval with an increasing function applied to the estimate and to both ends.
     pub fn map(self, f: impl Fn(f64) -> f64) -> Self {
         Self { estimate: f(self.estimate), low: f(self.low), high: f(self.high) }
     }

@@ -1,8 +1,8 @@
-//! Order statistics: what can be said of a sample without assuming its distribution.
+//! Order statistics: estimates and intervals that assume nothing about the distribution of a sample.
 
 use super::Interval;
 
-/// The sorted copy on which the functions below work. Values that are not a number sort last.
+/// A sorted copy of the values. NaN sorts last.
 fn sorted_copy(values: &[f64]) -> Vec<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -10,7 +10,7 @@ fn sorted_copy(values: &[f64]) -> Vec<f64> {
 }
 
 /// The `p`-th percentile (0 to 100) by linear interpolation between closest ranks, R's type 7
-/// (Hyndman and Fan 1996), which is Criterion's too. 0 for an empty sample.
+/// (Hyndman and Fan 1996), which Criterion uses, too. 0 for an empty sample.
 pub fn percentile(values: &[f64], p: f64) -> f64 {
     percentile_of_sorted(&sorted_copy(values), p)
 }
@@ -23,16 +23,16 @@ fn percentile_of_sorted(sorted: &[f64], p: f64) -> f64 {
     sorted[below] + (sorted[above] - sorted[below]) * fraction
 }
 
-/// The middle value.
+/// The median: the middle value, or the mean of the two middle values. 0 for an empty sample.
 pub fn median(values: &[f64]) -> f64 {
     percentile(values, 50.0)
 }
 
 /// The median with a distribution-free 95 % interval between two order statistics.
 ///
-/// The number of values below the true median is binomial(n, ½), whatever the distribution, so the ranks
-/// come from that law (Conover, *Practical Nonparametric Statistics*, 3.2). The interval is conservative;
-/// with fewer than six values no such interval exists and the whole range is given.
+/// The number of values below the true median is binomial(n, ½) for any distribution. The ranks of the interval's
+/// ends are quantiles of that binomial (Conover, *Practical Nonparametric Statistics*, 3.2). The interval is
+/// conservative. With fewer than six values no such interval exists, and the whole range is given.
 pub fn median_interval(values: &[f64]) -> Interval {
     let sorted = sorted_copy(values);
     if sorted.is_empty() {
@@ -48,7 +48,7 @@ pub fn median_interval(values: &[f64]) -> Interval {
 
 /// The largest zero-based rank whose lower tail under binomial(n, ½) is at most `tail`.
 fn rank_below_median(n: usize, tail: f64) -> usize {
-    // Terms are built from the first, 2⁻ⁿ, in logarithms: for n > 1000 it is below the smallest number.
+    // The terms are computed as logarithms, because the first term, 2⁻ⁿ, underflows for n > 1000.
     let mut log_term = -(n as f64) * std::f64::consts::LN_2;
     let mut cumulative = 0.0;
     for k in 0..n / 2 {
@@ -61,15 +61,15 @@ fn rank_below_median(n: usize, tail: f64) -> usize {
     (n / 2).saturating_sub(1)
 }
 
-/// The `rank`-th smallest value, counted from 1; the nearest there is for a rank beyond the ends. 0 for none.
-/// Selecting is faster than sorting where n differences make n² means; the values are left in another order.
+/// The `rank`-th smallest value, counted from 1. A rank beyond the ends counts as the nearest end; 0 without values.
+/// Selection reorders the values. It is faster than sorting, which matters for the n² means of n differences.
 pub(super) fn nth_smallest(values: &mut [f64], rank: usize) -> f64 {
     let Some(last) = values.len().checked_sub(1) else { return 0.0 };
     *values.select_nth_unstable_by(rank.saturating_sub(1).min(last), f64::total_cmp).1
 }
 
-/// The median of `values` with an interval from their `rank`-th smallest to their `rank`-th largest. Rank 0,
-/// which is none, gives the whole range.
+/// The median of `values` with an interval from their `rank`-th smallest to their `rank`-th largest. Rank 0 stands for
+/// no rank and gives the whole range.
 pub(super) fn median_between_ranks(mut values: Vec<f64>, rank: usize) -> Interval {
     let count = values.len();
     let rank = rank.clamp(1, count.div_ceil(2).max(1));
@@ -81,7 +81,7 @@ pub(super) fn median_between_ranks(mut values: Vec<f64>, rank: usize) -> Interva
     }
 }
 
-/// The number of first terms of a distribution whose sum is within `tail`.
+/// The largest number of first terms of a distribution whose sum is at most `tail`.
 pub(super) fn count_terms_within(law: &[f64], tail: f64) -> usize {
     let cumulative = law.iter().scan(0.0, |sum, term| {
         *sum += term;
@@ -95,7 +95,7 @@ pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-/// Standard deviation of a sample, with n − 1 below the line. 0 for fewer than two values.
+/// Standard deviation of a sample, with the denominator n − 1. 0 for fewer than two values.
 pub fn standard_deviation(values: &[f64]) -> f64 {
     if values.len() < 2 {
         return 0.0;
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_gives_zero_and_never_panics() {
+    fn an_empty_sample_gives_zero() {
         assert_eq!(median(&[]), 0.0);
         assert_eq!(standard_deviation(&[1.0]), 0.0);
         assert_eq!(median_interval(&[]), Interval::default());
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_law_is_counted_while_it_stays_within_the_tail() {
+    fn terms_are_counted_while_their_sum_is_within_the_tail() {
         let law = [0.125, 0.375, 0.375, 0.125];
         assert_eq!(
             [0.1, 0.125, 0.4999, 0.5, 1.0].map(|tail| count_terms_within(&law, tail)),

@@ -5,7 +5,7 @@ use super::order_statistic::nth_smallest;
 use super::signed_rank::{critical_rank, walsh_averages};
 use super::{Random, hodges_lehmann};
 
-/// The level of the one-sided test that is forecast.
+/// The level of the one-sided test whose power is computed.
 const LEVEL: f64 = 0.003;
 
 /// The probability with which the shift must be found.
@@ -17,17 +17,17 @@ const TRIALS: usize = 200;
 const SEED: u64 = 0x70_6f77_6572;
 
 /// The smallest shift of paired log ratios that the one-sided exact signed-rank test at 0.003 would find with
-/// probability 0.8, in `pairs` pairs as scattered as `differences`: how far beyond its threshold it must lie.
+/// probability 0.8 in `pairs` pairs that scatter as `differences` do.
 ///
 /// Two hundred times, `pairs` of the differences, centred at their pseudomedian, are drawn with replacement by
 /// a fixed seed. The test detects a shifted draw if the draw's lower bound, one of its Walsh averages, is above 0.
-/// So each draw has a smallest shift that is detected. The answer is the shift at which 160 of the 200 draws are
-/// detected. The distribution of the statistic is the one without
-/// ties, because only drawing with replacement makes ties.
+/// So each draw has a smallest shift that is detected. The function returns the shift at which 160 of the 200 draws
+/// are detected. It uses the distribution of the statistic without ties, because all ties come from drawing with
+/// replacement.
 ///
-/// Infinite for fewer than two differences, for one that is not a number, and for fewer than nine pairs, with
-/// which no outcome is as rare as 0.003. Its relative standard deviation is a third with eight normal differences,
-/// a sixth with thirty-two, a twentieth with very many. Time is 200 · pairs²: 0.4 ms for 32 pairs, 30 ms for 200.
+/// Infinite for fewer than two differences, if a difference is not a number, and for fewer than nine pairs, for which
+/// no outcome is as rare as 0.003. Its relative standard deviation is a third with eight normal differences, a sixth
+/// with thirty-two, a twentieth with very many. Time grows as 200 · pairs²: 0.4 ms for 32 pairs, 30 ms for 200.
 pub fn minimum_detectable_shift(differences: &[f64], pairs: usize) -> f64 {
     let rank = critical_rank(pairs, LEVEL);
     if differences.len() < 2 || rank == 0 || differences.iter().any(|d| d.is_nan()) {
@@ -53,13 +53,13 @@ mod tests {
     use super::*;
     use crate::{Alternative, signed_rank_p, standard_deviation};
 
-    /// A sum of twelve uniform numbers less six: near enough to a normal one with deviation 1.
+    /// Nearly normal numbers with standard deviation 1: each is the sum of twelve uniform numbers less six.
     fn normals(n: usize, random: &mut Random) -> Vec<f64> {
         let uniform = |random: &mut Random| random.number_below(1 << 30) as f64 / f64::from(1 << 30);
         (0..n).map(|_| (0..12).map(|_| uniform(random)).sum::<f64>() - 6.0).collect()
     }
 
-    /// The share of fresh samples, moved by `shift`, in which the test itself finds it.
+    /// The share of fresh samples, moved by `shift`, in which the test itself finds the shift.
     fn found(shift: f64, pairs: usize, random: &mut Random) -> f64 {
         let trials = 1000;
         let is_found = |random: &mut Random| {
@@ -80,8 +80,8 @@ mod tests {
     }
 
     #[test]
-    fn it_comes_near_to_normal_theory() {
-        // The signed-rank test needs π/3 times the pairs of a test that knows the law to be normal.
+    fn the_shift_comes_near_to_normal_theory() {
+        // The signed-rank test needs π/3 times the pairs of a test that knows the distribution to be normal.
         let seen = normals(500, &mut Random::new(52));
         let theory = 3.59 * standard_deviation(&seen) / (32.0 * 3.0 / std::f64::consts::PI).sqrt();
         let shift = minimum_detectable_shift(&seen, 32);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_found_is_infinite() {
+    fn a_shift_that_no_sample_can_show_is_infinite() {
         assert_eq!(minimum_detectable_shift(&[0.01], 32), f64::INFINITY);
         assert_eq!(minimum_detectable_shift(&[0.01, 0.02], 8), f64::INFINITY);
         assert_eq!(minimum_detectable_shift(&[0.01, 0.02, f64::NAN], 9), f64::INFINITY);

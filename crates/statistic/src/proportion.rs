@@ -1,12 +1,12 @@
-//! The interval of a share: from the number of successes in a number of trials, or of correlated samples by batch means.
+//! The confidence interval of a share: from successes and trials, or from correlated samples by batch means.
 
 use super::Interval;
 use super::student::{bisect, incomplete_beta, mean_interval};
 
 /// The share `successes` / `of` with its exact 95 % interval (Clopper and Pearson 1934): the shares that two
-/// binomial tests at 2.5 % each do not reject. It covers with at least 95 %.
+/// binomial tests at 2.5 % each do not reject. Its coverage is at least 95 %.
 ///
-/// More successes than trials count as that many trials. No trials: anything from 0 to 1, and ½ stands for it.
+/// If `successes` exceeds `of`, it counts as `of`. Without trials the interval is 0 to 1, with the estimate ½.
 pub fn proportion_interval(successes: u64, of: u64) -> Interval {
     if of == 0 {
         return Interval { estimate: 0.5, low: 0.0, high: 1.0 };
@@ -20,23 +20,22 @@ pub fn proportion_interval(successes: u64, of: u64) -> Interval {
     }
 }
 
-/// The share at which the incomplete beta function reaches `probability`: by bisection, until no number lies
-/// between the two ends.
+/// The share at which the incomplete beta function reaches `probability`, by bisection to the last bit.
 fn beta_quantile(probability: f64, a: f64, b: f64) -> f64 {
     bisect([0.0, 1.0], |share| incomplete_beta(share, a, b) < probability)
 }
 
-/// Batches that a series is cut into, at least, and not quite twice as many where it is short: with 16 Student's factor
-/// is 2.13, near what it is with any number. A batch hardly knows of the one before if a state lasts for far fewer
-/// samples than it has.
+/// The fewest batches that a series is cut into; a short series can have almost twice as many. With 16 batches Student's
+/// factor is 2.13, near its limit for many batches. Successive batches are nearly independent if a batch is much longer
+/// than a state lasts.
 const BATCHES: usize = 16;
 
 /// The share of `true` in a series of samples, with a 95 % interval.
 ///
-/// Samples that stand for themselves have the interval of the binomial law. Those of a state that outlasts the time
-/// from one to the next do not: two of them say little more than one. So the series is cut into batches, whose means
-/// spread as wide as their samples depend on each other (batch means: Conway 1963), and the wider of both intervals is
-/// the answer. A series that never changes, or is shorter than a batch each, has the first only.
+/// For independent samples the binomial interval is right. If a state outlasts the time between two samples, the samples
+/// are correlated and that interval is too narrow. So the series is also cut into batches, whose means spread more the
+/// more their samples are correlated (batch means: Conway 1963). The function returns the wider of the two intervals. A
+/// series that never changes, or has fewer samples than batches, has only the binomial interval.
 pub fn proportion_of_series(samples: &[bool]) -> Interval {
     let share = |of: &[bool]| of.iter().filter(|so| **so).count();
     let alone = proportion_interval(share(samples) as u64, samples.len() as u64);
@@ -44,7 +43,7 @@ pub fn proportion_of_series(samples: &[bool]) -> Interval {
     if length == 0 {
         return alone;
     }
-    // What is left over by whole batches counts in the estimate, and not in its spread.
+    // Samples after the last whole batch count in the estimate but not in its spread.
     let means = samples.chunks_exact(length).map(|batch| share(batch) as f64 / length as f64);
     let Some(batches) = mean_interval(&means.collect::<Vec<_>>()) else { return alone };
     let half = 0.5 * (batches.high - batches.low);
@@ -60,7 +59,7 @@ mod tests {
     use super::*;
     use crate::Random;
 
-    /// The binomial tail of at least `successes`, term by term; in logarithms, since the first may be 10⁻³³⁰.
+    /// The binomial probability of at least `successes`, term by term. It uses logarithms, as the first term may be 10⁻³³⁰.
     fn at_least(successes: u64, of: u64, share: f64) -> f64 {
         let mut ln_term = of as f64 * (-share).ln_1p();
         let mut below = 0.0;
@@ -82,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn half_of_ten_agrees_with_the_table() {
+    fn five_of_ten_agrees_with_the_table() {
         let half = proportion_interval(5, 10);
         assert!(
             (half.low - 0.187_086_03).abs() < 1e-7 && (half.high - 0.812_913_97).abs() < 1e-7,
@@ -91,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn each_end_is_rejected_at_a_fortieth() {
+    fn each_end_has_a_tail_of_one_fortieth() {
         for (successes, of) in [(1, 2), (1, 30), (29, 30), (7, 50), (100, 185), (236, 240), (37, 900)] {
             let Interval { estimate, low, high } = proportion_interval(successes, of);
             assert!((at_least(successes, of, low) - 0.025).abs() < 1e-10, "{successes}/{of}: {low}");
@@ -117,12 +116,12 @@ mod tests {
     }
 
     #[test]
-    fn no_trials_say_nothing() {
+    fn without_trials_the_interval_is_zero_to_one() {
         assert_eq!(proportion_interval(0, 0), Interval { estimate: 0.5, low: 0.0, high: 1.0 });
         assert_eq!(proportion_interval(9, 3), proportion_interval(3, 3));
     }
 
-    /// A state that is on for a third of the time, and is drawn anew after a sample with the chance 1/`lasts`.
+    /// Samples of a state that is on for a third of the time and is drawn anew after each sample with probability 1/`lasts`.
     fn series(random: &mut Random, lasts: usize, samples: usize) -> Vec<bool> {
         let draw = |random: &mut Random| random.number_below(3) == 0;
         let mut state = draw(random);
@@ -143,24 +142,24 @@ mod tests {
     }
 
     #[test]
-    fn samples_that_stand_for_themselves_are_covered() {
+    fn independent_samples_are_covered() {
         let covered = covered(1, proportion_of_series);
         assert!((188..=200).contains(&covered), "{covered}");
     }
 
     #[test]
-    fn samples_that_are_alike_are_covered_too() {
+    fn correlated_samples_are_covered_too() {
         let binomial = |samples: &[bool]| {
             proportion_interval(samples.iter().filter(|so| **so).count() as u64, samples.len() as u64)
         };
         let (blind, seeing) = (covered(8, binomial), covered(8, proportion_of_series));
-        // The deviation is √15 times the binomial one: its interval holds the truth in four of ten.
+        // The true deviation is √15 times the binomial one, so the binomial interval holds the truth in four of ten cases.
         assert!(blind < 100, "{blind}");
         assert!((180..=200).contains(&seeing), "{seeing}");
     }
 
     #[test]
-    fn what_never_changes_has_the_exact_interval() {
+    fn a_constant_series_has_the_exact_interval() {
         for so in [false, true] {
             let all = vec![so; 64];
             assert_eq!(proportion_of_series(&all), proportion_interval(if so { 64 } else { 0 }, 64));

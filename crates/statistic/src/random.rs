@@ -1,6 +1,6 @@
 //! Seeded random numbers, so that the same seed always gives the same order and the same verdict.
 
-/// SplitMix64 (Steele, Lea, Flood 2014): one word of state, every seed is a good one.
+/// A SplitMix64 generator (Steele, Lea, Flood 2014): it has one word of state, and every seed works equally well.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
@@ -18,13 +18,13 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `bound`, which must not be 0. Lemire's multiplication; the bias is below 2⁻³² for
+    /// A number below `bound`, which must not be 0. It uses Lemire's multiplication, whose bias is below 2⁻³² for
     /// bounds below 2³².
     pub fn number_below(&mut self, bound: usize) -> usize {
         ((u128::from(self.next_bits()) * bound as u128) >> 64) as usize
     }
 
-    /// A number above 0 and not above 1, of 2⁵³ equally likely ones.
+    /// One of 2⁵³ equally likely numbers, above 0 and at most 1.
     pub fn unit(&mut self) -> f64 {
         ((self.next_bits() >> 11) + 1) as f64 / (1_u64 << 53) as f64
     }

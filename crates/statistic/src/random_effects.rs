@@ -1,22 +1,22 @@
-//! The mean of an effect over machines that each have their own: random effects, as in a meta-analysis.
+//! The mean of an effect that differs between machines: a random-effects model, as in a meta-analysis.
 //!
-//! Machine *i* shows `y = μ + u + e`, with `u` of variance τ² between machines and `e` of the variance within it. τ² is that of
-//! Paule and Mandel (*Consensus values and weighting factors*, 1982): with it the weighted squares add up to what chance
-//! would give. The interval is that of Hartung and Knapp (2001) with Student's law, never narrower than without their
-//! factor (Röver, Knapp and Friede 2015).
+//! Machine *i* shows `y = μ + u + e`, with `u` of variance τ² between machines and `e` of the variance within the machine.
+//! τ² is estimated by Paule and Mandel (*Consensus values and weighting factors*, 1982): with it the weighted squares add
+//! up to their expected sum. The interval is that of Hartung and Knapp (2001) with Student's t, never narrower than
+//! without their factor (Röver, Knapp and Friede 2015).
 
 use super::{Interval, median, student_upper_quantile};
 
 /// The effect of one machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Effect {
-    /// What it shows.
+    /// The effect that the machine shows.
     pub estimate: f64,
-    /// The variance of that within the machine; 0 where it is not known, so that all spread is between machines.
+    /// The variance of the estimate within the machine; 0 where unknown, so that all spread is between machines.
     pub variance: f64,
 }
 
-/// What several machines show together.
+/// The combined effect of several machines.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RandomEffects {
     /// The mean effect with its 95 % interval.
@@ -27,7 +27,7 @@ pub struct RandomEffects {
     pub between: f64,
 }
 
-/// The mean effect of these machines; `None` of fewer than two, which have no spread between them.
+/// The mean effect of these machines; `None` for fewer than two machines, because they show no spread.
 pub fn random_effects(effects: &[Effect]) -> Option<RandomEffects> {
     let degrees = effects.len().checked_sub(1).filter(|degrees| *degrees > 0)?;
     let between = paule_mandel_variance(effects);
@@ -39,7 +39,7 @@ pub fn random_effects(effects: &[Effect]) -> Option<RandomEffects> {
     Some(RandomEffects { mean: Interval::around(mean, half), error, between: between.sqrt() })
 }
 
-/// The mean by these weights, their sum, and the weighted sum of squared distances from it.
+/// The weighted mean, the sum of the weights, and the weighted sum of squared distances from the mean.
 fn weighted_moments(effects: &[Effect], between: f64) -> (f64, f64, f64) {
     let (mean, weight) = weighted_mean(effects, between);
     let squares =
@@ -60,9 +60,9 @@ impl Effect {
     }
 }
 
-/// The τ² at which the weighted squares are as many as the degrees of freedom; 0 where chance within the machines explains
-/// them. They fall as τ² grows, and ever slower, so Newton's steps lead there from the left (DerSimonian and Kacker 2007); what
-/// would leave the bracket halves it.
+/// The τ² at which the weighted sum of squares equals the degrees of freedom; 0 if the variance within the machines
+/// explains the whole sum. The sum falls with τ², ever more slowly, so Newton's method converges from the left (DerSimonian
+/// and Kacker 2007). A step that would leave the bracket bisects it instead.
 fn paule_mandel_variance(effects: &[Effect]) -> f64 {
     const STEPS: usize = 200;
     let wanted = (effects.len() - 1) as f64;
@@ -72,7 +72,7 @@ fn paule_mandel_variance(effects: &[Effect]) -> f64 {
     if furthest == 0.0 || excess(0.0) <= 0.0 {
         return 0.0;
     }
-    // No variance can be larger than that of values that all lie as far away as the furthest.
+    // The variance is largest if all values lie as far from the median as the furthest: that bounds it from above.
     let (mut low, mut high) = (0.0, 4.0 * furthest * furthest);
     let mut between = f64::midpoint(low, high);
     for _ in 0..STEPS {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_variance_within_it_is_the_mean_with_students_interval() {
+    fn without_variances_within_the_result_is_the_mean_with_students_interval() {
         let found = combine(&[(1.0, 0.0), (2.0, 0.0), (3.0, 0.0), (6.0, 0.0)]);
         assert!((found.mean.estimate - 3.0).abs() < 1e-9, "{found:?}");
         let deviation = (14.0_f64 / 3.0).sqrt();
@@ -119,14 +119,14 @@ mod tests {
     }
 
     #[test]
-    fn what_chance_explains_is_no_spread_between_machines() {
+    fn spread_that_the_variances_within_explain_is_not_between_machines() {
         let found = combine(&[(1.0, 1.0), (1.5, 1.0), (0.8, 1.0)]);
         assert_eq!(found.between, 0.0);
         assert!((found.error - (1.0_f64 / 3.0).sqrt()).abs() < 1e-12, "no narrower than chance: {found:?}");
     }
 
     #[test]
-    fn the_surer_machine_weighs_more_until_the_spread_between_them_levels_it() {
+    fn a_more_precise_machine_weighs_more_unless_the_spread_between_dominates() {
         let near = combine(&[(0.0, 0.01), (1.0, 1.0), (0.2, 0.01)]);
         assert!(near.mean.estimate < 0.3, "{near:?}");
         let far = combine(&[(0.0, 0.01), (10.0, 1.0), (-9.0, 0.01)]);

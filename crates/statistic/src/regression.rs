@@ -1,13 +1,13 @@
-//! A straight line through points, with intervals for its two numbers; and by which law values grow with a parameter.
+//! Fits a straight line to points, with intervals for its slope and intercept, and finds the law by which values grow.
 
 use super::{Interval, student_upper_quantile};
 
 /// A fitted line y = intercept + slope·x.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Line {
-    /// Cost of one step of x, with its 95 % interval.
+    /// Increase of y when x increases by 1, with its 95 % interval.
     pub slope: Interval,
-    /// Value at x = 0, with its 95 % interval. May be negative: it is published as it is.
+    /// Value at x = 0, with its 95 % interval. A negative value is kept as it is.
     pub intercept: Interval,
     /// Largest distance of a point from the line, as a share of the range of y.
     pub worst_residual: f64,
@@ -19,8 +19,8 @@ pub fn fit_line(points: &[(f64, f64)]) -> Option<Line> {
     fit_weighted(points, |_| 1.0)
 }
 
-/// As [`fit_line`], with distances as shares of the values: points that lie decades apart count alike. `None` also if a
-/// value is not positive.
+/// As [`fit_line`], but with distances relative to the values, so that points that lie decades apart count alike. `None`
+/// also if a value is not positive.
 pub(crate) fn fit_line_by_shares(points: &[(f64, f64)]) -> Option<Line> {
     fit_weighted(points, |y| y.powi(-2)).filter(|_| points.iter().all(|&(_, y)| y > 0.0))
 }
@@ -33,7 +33,7 @@ fn fit_weighted(points: &[(f64, f64)], weight: impl Fn(f64) -> f64) -> Option<Li
     let mean_y = sum(&|_, y| y) / weights;
     let sum_xx = sum(&|x, _| (x - mean_x).powi(2));
     let sum_xy = sum(&|x, y| (x - mean_x) * (y - mean_y));
-    // Not a number where a parameter has no logarithm.
+    // The sum is not a number if a parameter has no logarithm.
     if points.len() < 3 || !sum_xx.is_finite() || sum_xx <= 0.0 {
         return None;
     }
@@ -68,7 +68,7 @@ pub enum Law {
     Square,
 }
 
-/// Values that are fitted by a law: y = intercept + slope · law(n).
+/// A fitted law of growth: y = intercept + slope · law(n).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Growth {
     /// The law.
@@ -79,9 +79,9 @@ pub struct Growth {
     pub worst: f64,
 }
 
-/// Fewest points at which another law than the line is considered: any curve of two numbers passes near three.
+/// Fewest points at which another law than the line is considered: any law with two parameters passes near three points.
 const FEWEST: usize = 4;
-/// Another law is taken if its worst point is off by less than this share of the line's.
+/// Another law is taken if its largest error is less than this share of the line's largest error.
 const CLEARLY: f64 = 0.5;
 
 impl Law {
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn the_interval_agrees_with_a_worked_example() {
-        // NIST/SEMATECH handbook's Norris-like toy set, redone in R: lm(c(2,4,5,4,5) ~ c(1,2,3,4,5)).
+        // A small data set in the style of the NIST/SEMATECH handbook, from R: lm(c(2,4,5,4,5) ~ c(1,2,3,4,5)).
         let points = [(1.0, 2.0), (2.0, 4.0), (3.0, 5.0), (4.0, 4.0), (5.0, 5.0)];
         let line = fit_line(&points).expect("five points");
         assert!((line.slope.estimate - 0.6).abs() < 1e-12);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_logarithm_and_no_share_is_no_panic() {
+    fn parameters_without_logarithm_and_values_of_zero_do_not_panic() {
         assert_eq!(
             fit_growth(&[(0.0, 1.0), (1.0, 2.0), (2.0, 3.0), (3.0, 4.0)]).map(|f| f.law),
             Some(Law::Linear)

@@ -1,31 +1,31 @@
-//! Wilcoxon's signed-rank test and what it says of the size of a shift (Wilcoxon 1945; Hodges and Lehmann 1963;
-//! Hollander, Wolfe and Chicken, *Nonparametric Statistical Methods*, chapter 3). Two of them are evidence for no difference,
-//! which is more than no evidence for one.
+//! Wilcoxon's signed-rank test and the estimate of a shift that follows from it (Wilcoxon 1945; Hodges and Lehmann 1963;
+//! Hollander, Wolfe and Chicken, *Nonparametric Statistical Methods*, chapter 3). Two one-sided tests together can show
+//! equivalence, which is more than a test that finds no difference.
 
 use super::Interval;
 use super::order_statistic::median_between_ranks;
 use super::student::{normal_quantile, normal_upper_tail};
 
-/// Up to this many differences the law of the statistic is counted out (2 ms for as many); beyond, the normal
-/// law differs from it by less than 0.0005.
+/// Up to this number of differences the distribution of the statistic is enumerated exactly (2 ms for 200). Beyond it
+/// the normal distribution differs from the exact one by less than 0.0005.
 const EXACT: usize = 200;
 
-/// The direction in which a one-sided test looks.
+/// The alternative hypothesis of a one-sided test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alternative {
-    /// The values lie above what is assumed.
+    /// The values lie above the assumed shift.
     Greater,
-    /// The values lie below it.
+    /// The values lie below the assumed shift.
     Less,
 }
 
 /// The one-sided p-value of "the differences are symmetric around `shift`" against "around something greater"
 /// or "less".
 ///
-/// Differences equal to `shift` say nothing and are dropped (Wilcoxon's rule, not Pratt's); equal distances
-/// share their mean rank, and the law of the statistic is that of the ranks so shared, so the value is exact
-/// with ties too. Equal means equal as floating-point numbers. Above 200 differences: the normal law with
-/// corrections for ties and continuity. 1 if nothing is left to judge by, or if a difference is no number.
+/// Differences equal to `shift` are dropped (Wilcoxon's rule, not Pratt's). Equal distances share their mean rank, and
+/// the distribution of the statistic is computed from these mean ranks, so the p-value is exact with ties, too. Equal
+/// means equal as floating-point numbers. Above 200 differences it uses the normal distribution with corrections for
+/// ties and continuity. Returns 1 if no difference is left, or if a difference is NaN.
 pub fn signed_rank_p(differences: &[f64], shift: f64, alternative: Alternative) -> f64 {
     let sign = if alternative == Alternative::Greater { 1.0 } else { -1.0 };
     let mut distances: Vec<f64> =
@@ -55,14 +55,14 @@ fn doubled_ranks(sorted: &[f64]) -> Vec<usize> {
     ranks
 }
 
-/// The probability of each sum of ranks when every rank counts or not by a fair coin.
+/// The probability of each sum of ranks if each rank is in the sum with probability ½, independently of the others.
 fn rank_sum_distribution(ranks: &[usize]) -> Vec<f64> {
     let mut law = vec![0.0; ranks.iter().sum::<usize>() + 1];
     law[0] = 1.0;
     let mut reached = 0;
     for &rank in ranks {
         reached += rank;
-        // Downwards, so that a sum is read before the same rank has been added to it.
+        // In falling order, so that each sum is read before the same rank has been added to it.
         for sum in (0..=reached).rev() {
             let without = law[sum];
             let with = if sum < rank { 0.0 } else { law[sum - rank] };
@@ -72,8 +72,8 @@ fn rank_sum_distribution(ranks: &[usize]) -> Vec<f64> {
     law
 }
 
-/// The probability of a sum of doubled ranks of at least `sum`, by the normal law. The variance is a quarter of
-/// the sum of the squared ranks, which is what the correction for ties amounts to.
+/// The probability of a sum of doubled ranks of at least `sum`, by the normal distribution. The variance is a quarter of
+/// the sum of the squared ranks, which already contains the correction for ties.
 fn normal_tail(doubled: &[usize], sum: usize) -> f64 {
     let ranks = doubled.iter().map(|&rank| rank as f64 / 2.0);
     let (mean, variance) =
@@ -81,15 +81,13 @@ fn normal_tail(doubled: &[usize], sum: usize) -> f64 {
     normal_upper_tail((sum as f64 / 2.0 - mean - 0.5) / variance.sqrt())
 }
 
-/// The pseudomedian of the differences (the median of the means of all pairs, each difference with itself
-/// too) with the interval that inverts the exact signed-rank test: between the k-th smallest and the k-th
-/// largest of those means.
+/// The pseudomedian of the differences: the median of the means of all pairs, each difference also paired with
+/// itself. Its interval, from the k-th smallest to the k-th largest of those means, inverts the exact signed-rank test.
 ///
-/// The interval covers with at least `confidence`, whatever the law of the differences, if that is symmetric;
-/// ties make it more careful. A sample too small for the confidence (fewer than 6 differences for 95 %, fewer
-/// than 9 for 99.4 %) gets its whole range, which covers with 1 − 2^(1−n) only. It costs time and memory by
-/// the square of the sample. What is no number counts as greater than all.
-/// 0 throughout for an empty sample.
+/// The coverage is at least `confidence` for any symmetric distribution of the differences, and higher with ties. If
+/// the sample is too small for the confidence (fewer than 6 differences for 95 %, fewer than 9 for 99.4 %), the
+/// interval is the whole range, whose coverage is only 1 − 2^(1−n). Time and memory grow with the square of the
+/// sample. NaN counts as greater than every number. For an empty sample estimate and ends are 0.
 pub fn hodges_lehmann(differences: &[f64], confidence: f64) -> Interval {
     let rank = critical_rank(differences.len(), (1.0 - confidence) / 2.0);
     median_between_ranks(walsh_averages(differences), rank)
@@ -102,8 +100,8 @@ pub(super) fn walsh_averages(differences: &[f64]) -> Vec<f64> {
     pairs.map(|(a, b)| 0.5 * (a + b)).collect()
 }
 
-/// The largest k such that a sum of ranks of at most k − 1 has a probability of at most `tail`: the k-th
-/// smallest Walsh average is then a lower bound that fails that rarely. 0 if there is no such bound.
+/// The largest k such that a sum of ranks of at most k − 1 has a probability of at most `tail`. The k-th smallest
+/// Walsh average is then a lower bound that fails with at most that probability. 0 if there is no such bound.
 pub(super) fn critical_rank(n: usize, tail: f64) -> usize {
     if n > EXACT {
         return normal_critical_rank(n as f64, tail);
@@ -119,8 +117,8 @@ fn normal_critical_rank(n: f64, tail: f64) -> usize {
 
 /// The p-value of "the differences are centred at `margin` or further from 0" against "nearer to 0": the larger
 /// one of two one-sided exact signed-rank tests (Schuirmann 1987; Wellek, *Testing Statistical Hypotheses of
-/// Equivalence and Noninferiority*, 5.4). No correction is due for testing twice, as both must reject.
-/// 1 if nothing is left to judge by.
+/// Equivalence and Noninferiority*, 5.4). Testing twice needs no correction, because both tests must reject.
+/// 1 if no difference is left to test.
 pub fn equivalence_p(differences: &[f64], margin: f64) -> f64 {
     let above = signed_rank_p(differences, -margin, Alternative::Greater);
     let below = signed_rank_p(differences, margin, Alternative::Less);
@@ -133,7 +131,7 @@ mod tests {
     use crate::{Interval, Random, hodges_lehmann};
     use Alternative::{Greater, Less};
 
-    /// By all 2ⁿ assignments of signs, and with ranks counted one against all others.
+    /// The p-value from all 2ⁿ assignments of signs. Each rank is counted by comparing one distance with all others.
     fn by_enumeration(differences: &[f64], shift: f64, alternative: Alternative) -> f64 {
         let sign = if alternative == Greater { 1.0 } else { -1.0 };
         let d: Vec<f64> = differences.iter().map(|d| sign * (d - shift)).filter(|d| *d != 0.0).collect();
@@ -161,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn p_is_that_of_all_assignments_of_signs() {
+    fn p_agrees_with_the_enumeration_of_all_signs() {
         let mut random = Random::new(1);
         for round in 0..200 {
             let n = 1 + random.number_below(10);
@@ -198,11 +196,11 @@ mod tests {
 
     #[test]
     fn a_sum_of_ranks_has_its_published_probability() {
-        // Hollander, Wolfe and Chicken, example 3.1: what a tranquilizer took off the depression scale of nine
-        // patients. T⁺ = 5, p = 0.0195.
+        // Hollander, Wolfe and Chicken, example 3.1: the change of the depression scale of nine patients by a
+        // tranquilizer. T⁺ = 5, p = 0.0195.
         let d = [-0.952, 0.147, -1.022, -0.430, -0.620, -0.590, -0.490, 0.080, -0.010];
         assert!((signed_rank_p(&d, 0.0, Less) - 10.0 / 512.0).abs() < 1e-15);
-        // Example 3.3 estimates from the same: −0.46, and from −0.786 to −0.010 with 96 %.
+        // Example 3.3 estimates from the same data −0.46, with the 96 % interval −0.786 to −0.010.
         let shift = hodges_lehmann(&d, 0.96);
         assert!((shift.estimate - -0.46).abs() < 1e-12, "{shift:?}");
         assert!((shift.low - -0.786).abs() < 1e-12 && (shift.high - -0.010).abs() < 1e-12, "{shift:?}");
@@ -235,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_holds_what_the_test_does_not_reject() {
+    fn the_interval_holds_the_shifts_that_the_test_does_not_reject() {
         let mut random = Random::new(4);
         for n in [6, 9, 20, 40] {
             let d = sample(&mut random, n, false);
@@ -249,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn counting_and_the_normal_law_meet() {
+    fn exact_and_normal_distributions_agree_at_the_limit() {
         let mut random = Random::new(5);
         for ties in [false, true] {
             let mut d = sample(&mut random, 200, ties);
@@ -260,7 +258,7 @@ mod tests {
             let (approximate, exact) = (normal_tail(&ranks, sum), signed_rank_p(&d, 0.0, Greater));
             assert!((approximate - exact).abs() < 5e-4, "{ties}: {approximate} {exact}");
         }
-        // In the middle only the correction for continuity tells the two apart.
+        // At the middle of the distribution the two would differ without the correction for continuity.
         let ranks: Vec<usize> = (1..=200).map(|rank| 2 * rank).collect();
         let exact: f64 = rank_sum_distribution(&ranks)[20_100..].iter().sum();
         assert!((normal_tail(&ranks, 20_100) - exact).abs() < 1e-5, "{exact}");
@@ -271,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_nothing_is_never_significant() {
+    fn samples_without_information_are_never_significant() {
         assert_eq!(signed_rank_p(&[], 0.0, Greater), 1.0);
         assert_eq!(signed_rank_p(&[1.0, 1.0], 1.0, Less), 1.0);
         assert_eq!(signed_rank_p(&[f64::NAN, -1.0], 0.0, Less), 1.0);
@@ -299,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn the_side_that_is_worse_decides() {
+    fn the_larger_one_sided_p_decides_equivalence() {
         let d = [0.018, 0.019, 0.017, 0.021, 0.022, 0.016, 0.0195];
         assert_eq!(equivalence_p(&d, 0.02), signed_rank_p(&d, 0.02, Alternative::Less));
         let mirrored = d.map(|d| -d);
@@ -308,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn it_holds_when_the_interval_of_twice_the_level_lies_within_the_margin() {
+    fn equivalence_holds_if_the_interval_of_twice_the_level_lies_within_the_margin() {
         let mut random = Random::new(11);
         let mut held = 0;
         for _ in 0..200 {
@@ -323,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_not_equivalent() {
+    fn empty_samples_are_not_equivalent() {
         assert_eq!(equivalence_p(&[], 0.02), 1.0);
         assert_eq!(equivalence_p(&[f64::NAN; 20], 0.02), 1.0);
     }

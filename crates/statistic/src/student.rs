@@ -5,11 +5,11 @@
 use super::{Interval, mean, standard_deviation};
 use std::f64::consts::SQRT_2;
 
-/// The fewest values for an interval.
+/// The fewest values for which [`mean_interval`] gives an interval.
 pub const FEWEST: usize = 3;
 
-/// The probability of a value above `t` (Abramowitz and Stegun 26.7.1). One half if there is no degree of freedom
-/// or `t` is not a number, because nothing is known then.
+/// The probability of a value above `t` in Student's t distribution (Abramowitz and Stegun 26.7.1). One half if
+/// `degrees` is 0 or `t` is not a number, because nothing is known then.
 pub fn student_upper_tail(t: f64, degrees: usize) -> f64 {
     if degrees == 0 || t.is_nan() {
         return 0.5;
@@ -19,8 +19,7 @@ pub fn student_upper_tail(t: f64, degrees: usize) -> f64 {
     if t < 0.0 { 1.0 - tail } else { tail }
 }
 
-/// The value that is exceeded with probability `chance`, which is between 0 and one half. Infinite without a degree of
-/// freedom.
+/// The value of t that is exceeded with probability `chance`, which is between 0 and one half. Infinite if `degrees` is 0.
 pub fn student_upper_quantile(chance: f64, degrees: usize) -> f64 {
     if degrees == 0 {
         return f64::INFINITY;
@@ -36,7 +35,7 @@ pub fn student_upper_quantile(chance: f64, degrees: usize) -> f64 {
     high
 }
 
-/// A 95 % interval for the mean. `None` below [`FEWEST`] values.
+/// A 95 % interval for the mean. `None` for fewer than [`FEWEST`] values or if a value is not finite.
 pub fn mean_interval(values: &[f64]) -> Option<Interval> {
     if values.len() < FEWEST || values.iter().any(|v| !v.is_finite()) {
         return None;
@@ -46,8 +45,8 @@ pub fn mean_interval(values: &[f64]) -> Option<Interval> {
     Some(Interval::around(mean(values), half))
 }
 
-/// The regularised incomplete beta function Iₓ(a, b), for x within 0 and 1: on the side of its mean where the
-/// continued fraction converges fast (Abramowitz and Stegun 26.5.8).
+/// The regularised incomplete beta function Iₓ(a, b) for x between 0 and 1. It is computed on the side of its mean where
+/// the continued fraction converges fast (Abramowitz and Stegun 26.5.8).
 pub(super) fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
     let front = a * x.ln() + b * (-x).ln_1p() + libm::lgamma(a + b) - libm::lgamma(a) - libm::lgamma(b);
     match x < (a + 1.0) / (a + b + 2.0) {
@@ -56,8 +55,8 @@ pub(super) fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
     }
 }
 
-/// The continued fraction, by Lentz's method. It takes about √max(a, b) steps; libraries that stop after a fixed
-/// number are wrong from some 10⁴ trials on.
+/// The continued fraction of [`incomplete_beta`], by Lentz's method. It takes about √max(a, b) steps; libraries that stop
+/// after a fixed number of steps are wrong from some 10⁴ trials on.
 fn continued_fraction(x: f64, a: f64, b: f64) -> f64 {
     let steps = 100 + 10 * a.max(b).sqrt() as u64;
     let away_from_zero = |v: f64| if v.abs() < 1e-300 { 1e-300 } else { v };
@@ -80,18 +79,17 @@ fn continued_fraction(x: f64, a: f64, b: f64) -> f64 {
     value
 }
 
-/// The probability of a value above `z`, to the last digits of `erfc`.
+/// The probability of a standard normal value above `z`, as precise as `erfc`.
 pub(super) fn normal_upper_tail(z: f64) -> f64 {
     0.5 * libm::erfc(z / SQRT_2)
 }
 
-/// The value below which a normal variable falls with `probability`: by bisection, until no number lies
-/// between the two ends.
+/// The value below which a standard normal variable falls with `probability`, by bisection to the last bit.
 pub(super) fn normal_quantile(probability: f64) -> f64 {
     bisect([-40.0, 40.0], |z| normal_upper_tail(-z) < probability)
 }
 
-/// The place between these two where `is_below` ends to hold, to the last bit.
+/// The number between `low` and `high` at which `is_below` turns from true to false, to the last bit.
 pub(super) fn bisect([mut low, mut high]: [f64; 2], is_below: impl Fn(f64) -> bool) -> f64 {
     loop {
         let middle = 0.5 * (low + high);
@@ -119,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn both_sides_make_one() {
+    fn both_tails_sum_to_one() {
         for degrees in [1, 2, 3, 4, 7, 50] {
             for t in [0.0, 0.3, 2.0, 9.0] {
                 let both = student_upper_tail(t, degrees) + student_upper_tail(-t, degrees);
@@ -129,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_degree_of_freedom_nothing_is_known() {
+    fn without_degrees_of_freedom_the_tail_is_a_half() {
         assert_eq!(student_upper_tail(9.0, 0), 0.5);
         assert_eq!([3, 4].map(|degrees| student_upper_tail(f64::INFINITY, degrees)), [0.0; 2]);
         assert_eq!(student_upper_quantile(0.01, 0), f64::INFINITY);
@@ -137,8 +135,8 @@ mod tests {
 
     #[test]
     fn the_interval_is_students() {
-        // The third row of table 4 of the displacement paper: 20 replications, deviation 7.41: t(0.025, 19) = 2.093
-        // gives 3.47, and it says 4.58.
+        // The third row of table 4 of the displacement paper has 20 replications and deviation 7.41. With
+        // t(0.025, 19) = 2.093 its half-width is 3.47, but the paper prints 4.58.
         let values: Vec<f64> = (0..20).map(|i| if i % 2 == 0 { 918.0 } else { 919.0 }).collect();
         let interval = mean_interval(&values).expect("an interval");
         let half = 2.093 * standard_deviation(&values) / 20f64.sqrt();
@@ -146,22 +144,22 @@ mod tests {
     }
 
     #[test]
-    fn a_mean_takes_three_numbers() {
+    fn an_interval_of_a_mean_needs_three_finite_values() {
         assert_eq!(mean_interval(&[1.0, 2.0]), None);
         assert_eq!(mean_interval(&[1.0, f64::NAN, 2.0]), None);
     }
 
     #[test]
-    fn a_whole_first_parameter_has_a_closed_form() {
+    fn an_integer_first_parameter_agrees_with_the_closed_form() {
         for (x, a) in [(0.1_f64, 1.0), (0.5, 3.0), (0.99, 40.0)] {
             assert!((incomplete_beta(x, a, 1.0) / x.powf(a) - 1.0).abs() < 1e-13, "{x} {a}");
         }
     }
 
     #[test]
-    fn half_is_the_middle_however_large_the_parameters_are() {
+    fn equal_parameters_give_one_half_at_one_half() {
         for a in [0.5, 7.0, 5e3, 5e6] {
-            // lnΓ of 10⁷ has eight digits before its point, which are lost to the difference.
+            // lnΓ of 10⁷ has eight digits before the decimal point, so the difference loses eight digits of precision.
             assert!((incomplete_beta(0.5, a, a) - 0.5).abs() < 1e-6, "{a}");
         }
     }
@@ -181,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quantile_undoes_a_tail() {
+    fn a_quantile_inverts_a_tail() {
         assert!((normal_quantile(0.975) - 1.959_963_984_540_054).abs() < 1e-12);
         for z in [-4.0, -1.5, 0.0, 0.3, 2.75] {
             assert!((normal_quantile(normal_upper_tail(-z)) - z).abs() < 1e-11, "{z}");

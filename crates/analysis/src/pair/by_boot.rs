@@ -1,7 +1,7 @@
-//! A comparison whose sides live in guests: a pair of fresh boots serves one pair of every case that is open.
+//! A comparison whose sides run in guests. Each pair of fresh boots gives one pair to every open case.
 //!
-//! The boot is the unit of a verdict: times of one boot deviate less than those of two, since a kernel places its own data
-//! once. So a boot gives every open case one pair, in random order, and settled cases drop out.
+//! The unit of a verdict is the boot, because times within a boot deviate less than times of two boots: a kernel places its
+//! data once per boot. So a pair of boots gives every open case one pair, in random order; settled cases drop out.
 
 use super::experiment::{CANARIES, Plan, Testbed};
 use super::running_side::Start;
@@ -11,22 +11,22 @@ use crate::platform::signal;
 use crate::record::paired::{CasePairs, Paired, Why};
 use crate::statistic::Random;
 
-/// Pairs of boots in a row from which no case got a pair before the comparison ends.
+/// Number of consecutive pairs of boots without a pair of any case after which the comparison ends.
 const FRUITLESS: usize = 2;
 
-/// Two sides that were booted together.
+/// The two sides of a pair of boots.
 pub type BootedSides = [Box<dyn Start>; 2];
 
-/// What boots the sides.
+/// Boots the sides.
 pub trait Boots {
-    /// Boots both sides afresh, in this order of sides. The inner error says why one did not come.
+    /// Boots both sides afresh, the side `first` before the other. The inner error is the reason why a side did not boot.
     ///
     /// # Errors
-    /// No boot can succeed, or a signal came.
+    /// No boot can succeed, or a signal arrived.
     fn next(&mut self, first: usize) -> Result<std::result::Result<BootedSides, String>>;
-    /// Whether a frequency that differs between the sides means anything: an emulator's core has none.
+    /// Whether a difference of the core's frequency between the sides is meaningful. An emulator's core has no frequency.
     fn has_frequency(&self) -> bool;
-    /// Writes the identities of the sides into the record.
+    /// Adds the identities of the sides to the record.
     fn describe_sides(&self, paired: &mut Paired);
 }
 
@@ -79,14 +79,14 @@ impl Testbed {
 }
 
 impl Course<'_> {
-    /// The places of the cases that need more pairs.
+    /// The indices of the cases that need more pairs.
     fn unfinished_cases(&self) -> Vec<usize> {
         let is_open =
             |at: &usize| self.open[*at].case.pairs_needed(&self.plan.rule, self.open.len()).is_some();
         (0..self.open.len()).filter(is_open).collect()
     }
 
-    /// Gives every open case a pair on these boots, in random order, as long as both live. Whether any got one.
+    /// Runs a pair of every open case on these boots, in random order, until a side ends. Returns whether a case got a pair.
     fn run_open_cases(
         &mut self,
         sides: &BootedSides,
@@ -96,7 +96,7 @@ impl Course<'_> {
         let mut order = self.unfinished_cases();
         self.random.shuffle(&mut order);
         let pairing = self.testbed.case_pairing(self.plan, [&*sides[0], &*sides[1]], self.open.len());
-        // The only CPU that a guest has.
+        // A guest has only CPU 0.
         let pairing = CasePairing { cpu: 0, one_frequency: has_frequency, ..pairing };
         let mut is_served = false;
         for at in order {
@@ -110,7 +110,7 @@ impl Course<'_> {
         Ok(is_served)
     }
 
-    /// Ends every case that is open.
+    /// Ends every open case without a verdict.
     fn end_open_cases(&mut self, why: &str) {
         for at in self.unfinished_cases() {
             self.open[at].case.end_without_verdict(Why::Failed, why.to_owned());
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn kernels_that_do_not_come_are_booted_twice_and_every_case_says_why() {
+    fn kernels_that_do_not_boot_are_tried_twice_and_every_case_has_the_reason() {
         let (testbed, mut boots, mut kept) = (Testbed::set_up().expect("entered"), Never(0), 0);
         let ids = ["known_work/add", "syscall/getpid"].map(str::to_owned);
         let mut keep = |_: &Paired| {

@@ -1,4 +1,4 @@
-//! A whole comparison of two sides: case after case, canaries first.
+//! A whole comparison of two sides, case by case, with the canaries first.
 
 use super::running_side::Start;
 use super::sequence::{CasePairing, Progress, Schedule};
@@ -17,28 +17,28 @@ use syscost_engine::environment::{Fingerprint, Inherited};
 use syscost_engine::record::quantity::fresh_run_name;
 use syscost_engine::trial::scratch;
 
-/// Cases that no kernel and no wrapper can change: arithmetic in registers. If they differ, the machine has changed.
+/// The cases that no kernel and no wrapper can change: arithmetic in registers. If one differs, the machine has changed.
 pub const CANARIES: [&str; 2] = ["known_work/add", "known_work/multiply"];
 
-/// How a comparison is made, and what is said of its sides.
+/// The parameters of a comparison, and the descriptions of its sides.
 #[derive(Clone)]
 pub struct Plan {
     /// Descriptions of the sides for the record.
     pub sides: [String; 2],
-    /// Whether the sides take turns, and not blocks.
+    /// Whether the sides take turns; otherwise they run in blocks.
     pub by_turns: bool,
-    /// How verdicts are reached.
+    /// The parameters of the verdicts.
     pub rule: Rule,
     /// Seed of all random choices.
     pub seed: u64,
     /// Scale of the cases' parameters.
     pub scale: Scale,
-    /// How functions are placed anew for every pair; `None` where both sides run one link.
+    /// The way in which functions are reordered for every pair; `None` if each side runs one link.
     pub placement: Option<&'static str>,
 }
 
 impl Plan {
-    /// A comparison by turns at default scale, of sides as they are linked.
+    /// A comparison by turns at default scale, in which each side runs one link.
     pub fn by_turns(sides: [String; 2], rule: Rule, seed: u64) -> Self {
         Self { sides, by_turns: true, rule, seed, scale: Scale::Default, placement: None }
     }
@@ -46,9 +46,9 @@ impl Plan {
 
 /// A comparison of two sides of this machine.
 pub struct Experiment<'a> {
-    /// What starts the sides.
+    /// The starters of the sides.
     pub starts: [&'a dyn Start; 2],
-    /// How they are compared.
+    /// The parameters of the comparison.
     pub plan: Plan,
 }
 
@@ -62,7 +62,7 @@ pub struct Unpaired {
 }
 
 impl Unpaired {
-    /// The case, without a number.
+    /// The case as data of a comparison, without a pair.
     pub fn to_case_pairs(&self) -> CasePairs {
         let mut case = CasePairs { id: self.id.clone(), ..CasePairs::default() };
         case.end_without_verdict(Why::Lone, format!("only side {} has it", self.side));
@@ -70,17 +70,17 @@ impl Unpaired {
     }
 }
 
-/// The cases of two sides, and how their builds differ.
+/// The cases of two sides, and the differences of their builds.
 pub struct Roster {
     /// Cases that both sides have, in A's order.
     pub ids: Vec<String>,
-    /// Cases that only one has.
+    /// Cases that only one side has.
     pub unpaired: Vec<Unpaired>,
     /// A sentence if the sides were built by different compilers or with different flags.
     pub differences: Vec<String>,
 }
 
-/// A sentence if two builds differ in what both say of themselves. A build before this version says nothing.
+/// A sentence if the descriptions of two builds differ. A build of an earlier version has no description.
 fn build_difference(a: Option<String>, b: Option<String>) -> Option<String> {
     let (a, b) = (a?, b?);
     (a != b).then(|| format!("A was built by {a}, B by {b}: the compiler is part of the change"))
@@ -96,15 +96,15 @@ pub struct Testbed {
     /// Keeps this process off that CPU.
     pub(super) aside: Aside,
     fingerprint: Fingerprint,
-    /// Sentences on what the sides inherit.
+    /// Sentences on the settings that the sides inherit.
     inherited: Vec<String>,
-    /// A clock that contradicts the one that measures.
+    /// Another clock, if it contradicts the one that measures.
     disputed: Option<Dispute>,
 }
 
 impl Drop for Testbed {
     fn drop(&mut self) {
-        // A side that was killed leaves its scratch directory.
+        // A side that was killed leaves its scratch directory behind.
         scratch::remove_orphans(&scratch::scratch_parent());
     }
 }
@@ -130,7 +130,7 @@ impl Testbed {
         Ok(Self { clock, cpu, claimed, aside, fingerprint, inherited: notes, disputed })
     }
 
-    /// The cases that both sides have, in A's order, and those that only one has.
+    /// The cases that both sides have, in A's order, and those that only one side has.
     ///
     /// # Errors
     /// A side cannot be started, or is no bench of this version of syscost.
@@ -167,20 +167,20 @@ impl Testbed {
         ticks * 1e9 / self.clock.hz()
     }
 
-    /// Current frequency of the measured core, Hz. This process moves to that CPU for the moment of the reading; where
-    /// it may not, it reads its own core.
+    /// Current frequency of the measured core, Hz. This process moves to that CPU while it reads. If it may not move, it
+    /// reads the frequency of its own core.
     pub fn core_hz(&self) -> f64 {
         cpu::run_on_cpu(self.cpu, || self.clock.core_hz()).unwrap_or_else(|_| self.clock.core_hz())
     }
 
-    /// How the two sides of a case are paired, where the comparison has `cases` cases in all.
+    /// The common parameters of all pairs in a comparison of `cases` cases.
     pub fn case_pairing<'a>(
         &'a self,
         plan: &'a Plan,
         starts: [&'a dyn Start; 2],
         cases: usize,
     ) -> CasePairing<'a> {
-        // Blocks are of settings, which may be those of the frequency.
+        // Blocks compare settings, which may be settings of the frequency, so only turns require one frequency.
         CasePairing { testbed: self, plan, starts, cpu: self.cpu, cases, one_frequency: plan.by_turns }
     }
 

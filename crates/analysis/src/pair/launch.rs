@@ -1,4 +1,4 @@
-//! The command of a side: a binary, the words before it, and the check that it is still the same file.
+//! The command of a side: its binary, the words before it, and the check that the binary is still the same file.
 
 use super::running_side::{Draw, Side, SideProcess, Start};
 use crate::error::{Error, Result};
@@ -23,26 +23,26 @@ use std::time::{Duration, Instant};
 use syscost_engine::json_line::{Lines, NoMessage, send};
 use syscost_engine::pair::VARIABLE;
 
-/// Time that a side has to remove its scratch files after its input was closed.
+/// Time for a side to remove its scratch files after its input was closed.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// A build that can be linked again.
 pub trait Relink: std::fmt::Debug {
-    /// The program of this link, made if it is not there yet.
+    /// The path of the program of this link, which is made if it does not exist.
     ///
     /// # Errors
-    /// It cannot be linked.
+    /// The build cannot be linked.
     fn link(&self, number: u32) -> Result<PathBuf>;
 }
 
-/// How a side is started.
+/// The command that starts a side.
 #[derive(Clone, Debug)]
 pub struct Launch {
-    /// Its name in sentences: `A` or `B`.
+    /// The name of the side in sentences: `A` or `B`.
     pub label: &'static str,
-    /// A link to the binary whose path is as long as the other side's: a longer path would shift the stack.
+    /// A symbolic link to the binary. Its path is as long as the other side's, because a longer path would shift the stack.
     program: PathBuf,
-    /// The file behind the link when the comparison began.
+    /// The target of the link when the comparison began.
     binary: PathBuf,
     identity: Identity,
     /// Shell words to put before the binary.
@@ -54,7 +54,7 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// A side that runs `binary`, by a link in `directory`, behind the shell words of `wrap`.
+    /// A side that runs `binary` through a symbolic link in `directory`, with the shell words of `wrap` before it.
     ///
     /// # Errors
     /// The binary does not exist, or the link cannot be made.
@@ -68,7 +68,7 @@ impl Launch {
         Ok(Self { label, program, identity, binary: there, wrap, links: None, variable: None })
     }
 
-    /// The same side, whose processes run the links of its build that are drawn for them.
+    /// The same side, but each process runs the link of its build that is drawn for it.
     pub fn with_links(self, links: impl Relink + 'static) -> Self {
         Self { links: Some(Rc::new(links)), ..self }
     }
@@ -78,10 +78,10 @@ impl Launch {
         Self { variable: Some((name, value)), ..self }
     }
 
-    /// Makes the link that is drawn the program of the side.
+    /// Makes the drawn link the program of the side.
     ///
     /// # Errors
-    /// It cannot be linked, or the binary of the side is not as before.
+    /// The build cannot be linked, or the binary of the side has changed.
     fn choose_program(&self, draw: Draw) -> Result<()> {
         match (&self.links, draw.link) {
             (Some(links), Some(number)) => point_to(&self.program, &links.link(number)?),
@@ -90,10 +90,10 @@ impl Launch {
         }
     }
 
-    /// Starts it with the CPU affinity that this process had before it moved aside, and with pipes for all three streams.
+    /// Starts the process with the CPU affinity that this process had before it moved aside, and pipes for all three streams.
     ///
     /// # Errors
-    /// Its binary is not as before, or cannot be started.
+    /// The binary has changed, or cannot be started.
     fn spawn_child(&self, draw: Draw, aside: &Aside) -> Result<Child> {
         self.choose_program(draw)?;
         let mut command = self.side_command(draw.padding);
@@ -102,7 +102,7 @@ impl Launch {
         spawned.map_err(|e| self.start_error(e))
     }
 
-    /// The error of a side that cannot be started. A file that is no program was named by the user.
+    /// The error for a side that cannot be started. A file that is no program is an error of the user, who named it.
     fn start_error(&self, cause: io::Error) -> Error {
         match cause.kind() {
             ErrorKind::PermissionDenied => Error::Usage(format!(
@@ -115,11 +115,11 @@ impl Launch {
         }
     }
 
-    /// Whether the link still leads to the same file: a build in the middle replaces it, and the pairs after it would be of
-    /// another program than those before.
+    /// Checks that the link still leads to the same file. A build during the comparison replaces the file, and later pairs
+    /// would run another program than earlier ones.
     ///
     /// # Errors
-    /// It does not.
+    /// The file has changed.
     fn check_binary_unchanged(&self) -> Result<()> {
         if Identity::read(&self.binary)? == self.identity {
             return Ok(());
@@ -132,8 +132,8 @@ impl Launch {
         )))
     }
 
-    /// The command, with an environment variable of random length: each process must draw its own stack position, instead
-    /// of all processes of a side sharing one.
+    /// The command, with an environment variable of random length. So each process has its own random stack position, and the
+    /// processes of a side do not share one.
     fn side_command(&self, padding: usize) -> Command {
         let mut command = match &self.wrap {
             None => Command::new(&self.program),
@@ -162,14 +162,14 @@ impl Start for Launch {
     }
 }
 
-/// Makes `program` a symbolic link to this file, in place of one that is there.
+/// Makes `program` a symbolic link to this file, and replaces an existing link.
 fn point_to(program: &Path, file: &Path) -> Result<()> {
     let fresh = program.with_extension("new");
     let pointed = std::os::unix::fs::symlink(file, &fresh).and_then(|()| std::fs::rename(&fresh, program));
     pointed.map_err(|e| Error::file(program, "linking", e))
 }
 
-/// A process of this machine. It reads by itself how long it waited for its CPU.
+/// A process of this machine. It measures itself how long it waited for its CPU.
 struct Process(Child);
 
 impl SideProcess for Process {
@@ -180,20 +180,20 @@ impl SideProcess for Process {
         }
     }
 
-    /// Closes its input, which ends it; after [`GRACE`] its whole process group is killed.
+    /// Closes the input of the process, which ends it. After [`GRACE`] its whole process group is killed.
     fn end_process(&mut self, connection: &mut Connection, _is_gone: bool) {
         connection.close_input();
         let until = Instant::now() + GRACE;
         while Instant::now() < until && matches!(self.0.try_wait(), Ok(None)) {
             std::thread::sleep(Duration::from_millis(1));
         }
-        // Its process group contains a wrapper's other children. ESRCH means that all have ended.
+        // The process group contains the other children of a wrapper. ESRCH means that all processes have ended.
         let _ = killpg(Pid::from_raw(self.0.id() as i32), Signal::SIGKILL);
         let _ = self.0.wait();
     }
 }
 
-/// What shows that a file was replaced or written: its device and inode, its length, and when it was last written.
+/// Shows whether a file was replaced or written: its device, inode, length, and time of the last write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Identity([u64; 5]);
 
@@ -211,7 +211,7 @@ impl Identity {
 const LONGEST_LINE: usize = 1 << 20;
 /// Bytes kept from the end of a side's standard error.
 const KEPT: usize = 4096;
-/// Bytes of them that a sentence quotes.
+/// Bytes of the kept end that a sentence quotes.
 const QUOTED: usize = 400;
 
 /// The driver's ends of a side's streams.
@@ -223,17 +223,17 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A connection of the side's standard input, output and error, or of what takes their place.
+    /// A connection to the side's standard input, output and error, or to their substitutes.
     ///
     /// # Errors
-    /// The kernel refuses to read the last without waiting.
+    /// The standard error cannot be made non-blocking.
     pub fn new(requests: OwnedFd, responses: OwnedFd, remarks: OwnedFd) -> Result<Self> {
         let remarks = Remarks::from_pipe(remarks.into())?;
         let lines = Lines::new(LONGEST_LINE);
         Ok(Self { requests: Some(requests.into()), responses: responses.into(), lines, remarks })
     }
 
-    /// Sends a request, without waiting for the response. False if the other end is closed.
+    /// Sends a request, without waiting for the response. Returns false if the other end is closed.
     pub fn send_request(&mut self, request: &impl Serialize) -> bool {
         self.requests.as_ref().is_some_and(|requests| send(requests, request).is_ok())
     }
@@ -243,32 +243,32 @@ impl Connection {
         self.requests = None;
     }
 
-    /// The end of its standard error, as part of a sentence.
+    /// Reads the side's standard error, and quotes its end for a sentence.
     pub fn last_output(&mut self) -> String {
         self.remarks.read();
         self.remarks.quoted_end()
     }
 
-    /// The same of what was read so far.
+    /// Quotes the end of the standard error that was read so far.
     pub fn quoted_output(&self) -> String {
         self.remarks.quoted_end()
     }
 
-    /// The end of its standard error as it is.
+    /// Reads the side's standard error, and returns the kept bytes of its end.
     pub fn last_error_bytes(&mut self) -> &[u8] {
         self.remarks.read();
         &self.remarks.end
     }
 
-    /// Receives the next message. Meanwhile the standard error is read.
+    /// Receives the next message. While it waits, it reads the standard error.
     ///
     /// # Errors
-    /// None comes within this time, or a signal does.
+    /// No message arrives within `patience`, the message is invalid, or a signal arrives.
     pub fn receive<T: DeserializeOwned>(&mut self, patience: Duration) -> std::result::Result<T, NoMessage> {
-        let (until, bell) = (Instant::now() + patience, signal::bell_descriptor());
+        let (until, signalled) = (Instant::now() + patience, signal::bell_descriptor());
         while signal::pending().is_none() {
             let error = self.remarks.pipe.as_ref().map(AsFd::as_fd);
-            let beside: Vec<_> = bell.into_iter().chain(error).collect();
+            let beside: Vec<_> = signalled.into_iter().chain(error).collect();
             match self.lines.receive(&self.responses, until, &beside) {
                 Err(NoMessage::Woken) => self.remarks.read(),
                 received => return received,
@@ -278,10 +278,10 @@ impl Connection {
     }
 }
 
-/// A side's standard error. It is read to the end again and again, so that the side never waits for a full pipe, and only
-/// its last words are kept: a file would hold everything, and could fill the disk.
+/// A side's standard error. It is read repeatedly, so that the side never waits for a full pipe. Only its last bytes are kept;
+/// a file would hold everything, and could fill the disk.
 struct Remarks {
-    /// `None` once the side has closed it.
+    /// The read end of the pipe; `None` once the side has closed its end.
     pipe: Option<File>,
     /// The last bytes, at most [`KEPT`].
     end: Vec<u8>,
@@ -309,7 +309,7 @@ impl Remarks {
         }
     }
 
-    /// The end of it, as part of a sentence.
+    /// The last bytes that were read, quoted for a sentence.
     fn quoted_end(&self) -> String {
         let text = String::from_utf8_lossy(&self.end[self.end.len().saturating_sub(QUOTED)..]);
         let text = inert::neutralize_line(&text.split_whitespace().collect::<Vec<_>>().join(" "), QUOTED);

@@ -1,4 +1,4 @@
-//! The driver's end of one side: sends requests to its process, awaits responses with a timeout, and ends it.
+//! The driver's end of one side: it sends requests to the process, awaits responses with a timeout, and ends the process.
 
 use super::launch::Connection;
 use crate::error::Result;
@@ -10,23 +10,23 @@ use std::time::Duration;
 use syscost_engine::json_line::NoMessage;
 use syscost_engine::pair::{Request, Response, VERSION};
 
-/// What each process of a side draws anew.
+/// The random choices for one process of a side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Draw {
-    /// Bytes by which its environment is longer, which moves its stack.
+    /// Bytes by which the environment is lengthened, which shifts the stack.
     pub padding: usize,
-    /// The link of its build; `None` for the one that the build has made.
+    /// The number of the link of the build; `None` for the link that the build has made.
     pub link: Option<u32>,
 }
 
 /// Starts the processes of one side.
 pub trait Start {
-    /// Starts one. A side that has no links runs the same binary whatever is drawn.
+    /// Starts a process. A side without links always runs the same binary.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// The process cannot be started.
     fn start_side(&self, draw: Draw, aside: &Aside) -> Result<Side>;
-    /// Whether it can start another one.
+    /// Whether another process can be started.
     fn can_start_another(&self) -> bool {
         true
     }
@@ -34,9 +34,9 @@ pub trait Start {
 
 /// The machine on which the process of a side runs: this one, or a guest.
 pub trait SideProcess {
-    /// How the process ended, after it has closed its output.
+    /// A description of how the process ended. It is called after the process has closed its output.
     fn exit_description(&mut self) -> String;
-    /// CPU time that others took from the side so far, measured from outside; `None` if the side measures it itself.
+    /// CPU time that others have taken from the side so far, measured from outside; `None` if the side measures it itself.
     fn taken_time(&self) -> Option<Taken> {
         None
     }
@@ -44,26 +44,26 @@ pub trait SideProcess {
     fn end_process(&mut self, connection: &mut Connection, is_gone: bool);
 }
 
-/// Time that was taken from a side, counted from some moment in the past.
+/// Time that was taken from a side, counted from an arbitrary time in the past.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
-    /// Time that it was ready while other tasks ran, ns.
+    /// Time, ns, for which the side was runnable while other tasks ran.
     pub waited_ns: u64,
-    /// Stolen time of its CPU, clock ticks of 10 ms.
+    /// Stolen time of the side's CPU, in clock ticks of 10 ms.
     pub stolen_ticks: u64,
 }
 
 /// A running side. Dropping this value ends its process.
 pub struct Side {
     label: &'static str,
-    /// A guest lends its own to one side after the other.
+    /// The connection to the process. A guest uses one connection for all its sides, one after the other.
     connection: Rc<RefCell<Connection>>,
     process: Box<dyn SideProcess>,
     is_gone: bool,
 }
 
 impl Side {
-    /// A side that was started, by its name in sentences.
+    /// A side whose process was started. `label` is its name in sentences.
     pub fn new(
         label: &'static str,
         connection: Rc<RefCell<Connection>>,
@@ -72,7 +72,7 @@ impl Side {
         Self { label, connection, process, is_gone: false }
     }
 
-    /// CPU time that others took from this side so far, if it is measured from outside.
+    /// CPU time that others have taken from this side so far, if it is measured from outside.
     pub(super) fn taken_time(&self) -> Option<Taken> {
         self.process.taken_time()
     }
@@ -83,7 +83,7 @@ impl Side {
         if is_sent { Ok(()) } else { Err(self.describe_end()) }
     }
 
-    /// Checks the first response, which carries the version of the protocol; what the build says of its compiler.
+    /// Checks the first response, which has the version of the protocol. Returns the build's description of its compiler.
     pub(super) fn receive_hello(
         &mut self,
         patience: Duration,
@@ -98,7 +98,7 @@ impl Side {
         }
     }
 
-    /// The next response.
+    /// Receives the next response; an error is a sentence.
     pub(super) fn receive_response(&mut self, patience: Duration) -> std::result::Result<Response, String> {
         let received = self.connection.borrow_mut().receive(patience);
         match received {
@@ -136,7 +136,7 @@ impl Side {
     }
 
     fn describe_end(&mut self) -> String {
-        // Its output is closed, so it is about to exit; a wrapper may live on.
+        // The process has closed its output, so it is about to exit; a wrapper may live on.
         std::thread::sleep(Duration::from_millis(50));
         let how = self.process.exit_description();
         self.end_sentence(&how)
@@ -175,7 +175,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(20);
 
     #[test]
-    fn a_side_that_hangs_is_given_up_and_killed() {
+    fn a_side_that_hangs_is_killed_after_the_timeout() {
         let place = tempfile::tempdir().expect("a directory");
         let told = place.path().join("pid");
         let mut side = side(&format!("echo $$ >{}; sleep 1000 #", told.display()));
@@ -186,30 +186,30 @@ mod tests {
     }
 
     #[test]
-    fn a_side_of_another_version_is_told_apart() {
+    fn a_side_of_another_version_is_refused() {
         let said = side("echo '{\"hello\":{\"version\":99}}' #").receive_hello(LONG).expect_err("another");
         assert!(said.contains("version 99") && said.contains("build it anew"), "{said}");
     }
 
     #[test]
-    fn a_line_without_end_is_no_answer() {
+    fn an_endless_line_is_no_response() {
         let said = side("yes | tr -d '\\n' #").receive_hello(LONG).expect_err("too much");
         assert!(said.contains("a line of more than 1048576 bytes"), "{said}");
     }
 
     #[test]
-    fn a_side_that_talks_without_end_stops_nothing_and_its_last_words_are_quoted() {
-        // Far more than a pipe holds, before the answer and in the place of one.
-        let talk = "head -c 20000000 /dev/zero | tr '\\0' x >&2";
+    fn a_full_standard_error_blocks_no_side_and_its_end_is_quoted() {
+        // Far more output than a pipe holds, before the first response and instead of the second.
+        let noise = "head -c 20000000 /dev/zero | tr '\\0' x >&2";
         let mut side =
-            side(&format!("{talk}; echo '{{\"hello\":{{\"version\":99}}}}'; {talk}; echo ' why' >&2 #"));
+            side(&format!("{noise}; echo '{{\"hello\":{{\"version\":99}}}}'; {noise}; echo ' why' >&2 #"));
         assert!(side.receive_hello(LONG).expect_err("another").contains("version 99"));
         let said = side.receive_hello(LONG).expect_err("the end");
         assert!(said.ends_with("x why") && said.len() < 800, "{said}");
     }
 
     #[test]
-    fn an_answer_out_of_turn_is_no_answer() {
+    fn an_unexpected_response_is_refused() {
         let said = side(
             "echo '{\"turn\":{\"ticks\":[1],\"elapsed_ns\":1,\"core_hz\":1,\"involuntary_switches\":0}}' #",
         )
@@ -217,13 +217,13 @@ mod tests {
         assert!(said.expect_err("no hello").contains("`Turn(Turn { ticks: [1], "));
     }
 
-    /// Lines that are tried at the least.
+    /// The least number of lines that are tried.
     const FEWEST: u64 = 5_000;
 
-    /// Lines of chance in the place of a side's, by fixed seeds. `SYSCOST_FUZZ_SECONDS` says for how long. Each is one of
-    /// the responses or refused in a short sentence.
+    /// Replaces a side's lines by random lines from a fixed seed. `SYSCOST_FUZZ_SECONDS` sets the duration. Each line must be
+    /// a response, or be refused with a short sentence.
     #[test]
-    fn a_line_of_chance_is_a_response_or_refused() {
+    fn a_random_line_is_a_response_or_refused() {
         let side = side("cat #");
         let (mut random, mut read) = (crate::statistic::Random::new(9), 0);
         let lines = run_random_trials("lines", FEWEST, || {
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_says_how_its_process_ended() {
+    fn a_guest_reports_how_its_process_ended() {
         let mut side = side("echo '{\"gone\":{\"how\":\"signal: 9\"}}' #");
         let said = side.receive_hello(LONG).expect_err("it has ended");
         assert!(said.contains("side B ended in the middle of the conversation (signal: 9)"), "{said}");
@@ -253,7 +253,7 @@ mod tests {
         lines.take_message().map(|response| response.expect("a whole line"))
     }
 
-    /// A response with something else in it.
+    /// A random response with up to three random changes.
     fn spoilt(random: &mut crate::statistic::Random) -> String {
         const SOUND: [&str; 6] = [
             r#"{"gone":{"how":"exit status: 1"}}"#,
@@ -267,7 +267,7 @@ mod tests {
             ["1e999", "-1", "18446744073709551616", "null", "[[[[", "\u{202e}", "\"\"", "{"];
         let mut line = SOUND[random.number_below(SOUND.len())].to_owned();
         for _ in 0..random.number_below(4) {
-            // All of them are ASCII but one piece, of which no part is taken.
+            // One of the pieces is not ASCII, and must not be split within a character.
             let at = random.number_below(line.len() + 1);
             if !line.is_char_boundary(at) {
                 continue;

@@ -1,4 +1,4 @@
-//! Processes whose stacks are sampled while they run a case: pairs of two sides, or one process after the other of one side.
+//! Samples the stacks of processes while they run a case: pairs of two sides, or successive processes of one side.
 
 mod code_names;
 
@@ -21,16 +21,17 @@ use syscost_engine::trial::{CaseEnd, SampledStacks, Turn};
 
 /// The row and class of time without samples: the thread waited, or its CPU was taken.
 const UNSAMPLED: &str = "(waiting, or not sampled)";
-/// The same where only programs may be sampled.
+/// The row of time without samples if only programs may be sampled.
 const KERNEL_OR_WAITING: &str = "(the kernel, or waiting)";
-/// What is to be done about that.
+/// The note for a machine where only programs may be sampled, with the remedy.
 const PROGRAMS_ONLY: &str =
     "the kernel's functions are not sampled: `sysctl kernel.perf_event_paranoid=1`, or root, allows it";
-/// How the names of the clock's functions end that mark a bracket: they stand at its borders, and are no part of the operation.
+/// The ends of the names of the clock's functions that start and stop a timed section. They are no part of the operation.
 const MARKS: [&str; 2] = ["Clock>::start_apart", "Clock>::stop_apart"];
-/// The turns of a sampled process against those of one that is timed: samples come by the thousand a second.
+/// The number of turns of a sampled process, as a multiple of a timed one's, because there are only some thousand samples a
+/// second.
 const LONGER: usize = 3;
-/// Observations that may fail or be disturbed, against those that are wanted.
+/// The most attempts, as a multiple of the wanted observations. Attempts may fail or be disturbed.
 const ATTEMPTS: usize = 2;
 
 /// Samples the cases of a comparison.
@@ -40,7 +41,7 @@ pub struct CaseSampler<'a> {
 }
 
 impl<'a> CaseSampler<'a> {
-    /// A sampler of these sides, where [`check_perf_events`] found no fault.
+    /// A sampler of these sides. [`check_perf_events`] must have succeeded before.
     pub fn new(testbed: &'a Testbed, experiment: &'a Experiment<'a>) -> Self {
         let pairing = testbed.case_pairing(&experiment.plan, experiment.starts, 0);
         Self { pairing, names: CodeNames::new() }
@@ -75,7 +76,7 @@ impl<'a> CaseSampler<'a> {
     /// Samples `count` processes of side A.
     ///
     /// # Errors
-    /// None that is known.
+    /// No known case.
     pub fn sample_processes(&mut self, id: &str, count: usize) -> Result<SampledCase> {
         self.sample_case(id, count, |sampler, shape, _, random| {
             let half = run_half(&sampler.spec(id, shape, None), 0, shape, random);
@@ -105,7 +106,7 @@ impl<'a> CaseSampler<'a> {
             }
             match observe(self, shape, number, &mut random)? {
                 Ok(sampled) => {
-                    // Only the first one proves the case, in turns of the usual number.
+                    // Only the first observation proves the case. It has the usual number of turns.
                     shape = shape.or(Some(Shape { rounds: LONGER * sampled.shape.rounds, ..sampled.shape }));
                     add_notes(&mut case.notes, sampled.notes.iter().cloned());
                     self.add_observation(&mut case, sampled);
@@ -152,7 +153,7 @@ impl<'a> CaseSampler<'a> {
     }
 }
 
-/// One observation: the shape of its turns, and of each process its turns and samples.
+/// One observation: the shape of its turns, and for each process its turns and samples.
 struct Sampled {
     shape: Shape,
     sides: Vec<(Vec<Turn>, Option<SampledStacks>)>,
@@ -167,15 +168,15 @@ fn add_notes(notes: &mut Vec<String>, more: impl IntoIterator<Item = String>) {
     }
 }
 
-/// Checks that stacks can be sampled, before minutes of building.
+/// Checks that stacks can be sampled. It is called before a build, which takes minutes.
 ///
 /// # Errors
-/// [`Missing`](crate::error::Error::Missing): perf events are not to be had here. The sentence says what to change.
+/// [`Missing`](crate::error::Error::Missing): perf events are not available. The sentence names the remedy.
 pub fn check_perf_events() -> Result<()> {
     StackSampler::open(None, 1e9).map(drop)
 }
 
-/// The times of an operation by what was sampled in brackets that took `timed_ns` in all.
+/// The times of an operation by function and class, from samples within timed sections of `timed_ns` in all.
 fn process_times(
     samples: &SampledStacks,
     operation_ns: f64,
@@ -196,7 +197,7 @@ fn process_times(
     let stacks: Vec<_> =
         stacks.filter(|(_, stack)| stack.first().is_some_and(|executed| !is_mark(executed))).collect();
     let count = stacks.iter().map(|(count, _)| count).sum::<u64>();
-    // A clock that skips a beat samples less than it should; a thread that waits is not sampled.
+    // There can be fewer samples than the period gives: the event may miss some, and a waiting thread is not sampled.
     let wanted = (timed_ns / samples.period_ns as f64).max(count as f64);
     let mut functions = BTreeMap::<String, FunctionTime>::new();
     let mut classes = BTreeMap::<String, f64>::new();
@@ -204,7 +205,7 @@ fn process_times(
         let ns = operation_ns * *count as f64 / wanted;
         let (executed, in_kernel) = stack[0];
         functions.entry(executed.clone()).or_default().own_ns += ns;
-        // A function that calls itself counts once.
+        // A recursive function counts once per stack.
         for name in stack.iter().map(|(name, _)| name).collect::<HashSet<_>>() {
             functions.entry(name.clone()).or_default().with_callees_ns += ns;
         }
@@ -219,19 +220,20 @@ fn process_times(
     ProcessTimes { operation_ns, samples: count, functions, classes }
 }
 
-// Two sides whose instructions are counted, and not their times: a few processes a side and case, one after the other, since a
-// count may differ from process to process.
+// Counts the instructions of two sides instead of their times. Each side runs several successive processes per case, because
+// a count may differ between processes.
 
-/// Silence after which a side counts as hung: stepping through the longest operation, and its claims.
+/// Silence after which a side counts as hung. It allows for single-stepping through the longest operation and its claims.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Processes a side …
+/// Number of processes per side of a case whose counts agree.
 const PROCESSES: usize = 3;
-/// … and of a case that seems to have changed: of a count that has two values by chance, three may be alike.
+/// Number of processes per side of a case that seems to have changed. If a count has two values by chance, three processes
+/// may happen to agree.
 const PROCESSES_OF_CHANGED: usize = 8;
 
 impl Testbed {
-    /// Counts these cases on both sides. The result has counts, and no pairs. `watch` is called before each case.
+    /// Counts these cases on both sides. The result has counts but no pairs. `watch` is called before each case.
     pub fn count_cases(
         &self,
         experiment: &Experiment<'_>,
@@ -295,7 +297,7 @@ impl Testbed {
     }
 }
 
-/// Widens the ranges of these counts to those of another process.
+/// Widens the ranges of these counts to include the counts of another process.
 fn widen_counts(counts: &mut [EventRate], others: &[EventRate]) {
     for count in counts {
         let other = others.iter().find(|other| other.name == count.name).and_then(|other| other.rate);
@@ -331,7 +333,7 @@ mod tests {
             with_kernel: true,
             period_ns: 100,
             addresses: vec![in_file(1), CodeAddress { address: 8, file: None }],
-            // The second one calls itself.
+            // The function of the second stack calls itself.
             stacks: vec![(30, vec![0, 1]), (10, vec![1, 1, 0])],
             ..SampledStacks::default()
         };

@@ -1,4 +1,4 @@
-//! Compares one case: pair after pair, until the sequential test reaches a verdict.
+//! Compares one case: runs pairs until the sequential test reaches a verdict.
 
 use super::experiment::{Plan, Testbed};
 use super::running_side::Start;
@@ -10,20 +10,21 @@ use crate::statistic::{Random, median, percentile};
 use syscost_engine::clock::USER_HZ;
 use syscost_engine::trial::{CaseEnd, Turn};
 
-/// Pairs of a case that may be lost (a side died, hung or answered nonsense) before the case has failed.
+/// The most pairs of a case that may be lost before the case fails. A pair is lost if a side died, hung or sent an invalid
+/// response.
 const LOST: usize = 1;
-/// Largest share of the median turn of a side during which other tasks may have the CPU.
+/// Largest median share of a side's turns during which other tasks may have the CPU.
 const OTHERS: f64 = 0.05;
 /// Largest share of a pair's time that the hypervisor may take.
 const STEAL: f64 = 0.10;
 
-/// What all pairs of a comparison share.
+/// The parameters that all pairs of a comparison share.
 pub struct CasePairing<'a> {
-    /// The clock that both sides use, and what keeps this process off their CPU.
+    /// The clock that both sides use, and the guard that keeps this process off their CPU.
     pub testbed: &'a Testbed,
-    /// How they are compared.
+    /// The parameters of the comparison.
     pub plan: &'a Plan,
-    /// How the sides are started.
+    /// The starters of the sides.
     pub starts: [&'a dyn Start; 2],
     /// The CPU on which the sides run.
     pub cpu: usize,
@@ -35,11 +36,11 @@ pub struct CasePairing<'a> {
 
 /// A case while its pairs are run.
 pub struct OpenCase {
-    /// Its pairs so far.
+    /// The pairs of the case so far.
     pub case: CasePairs,
-    /// What the first pair chose.
+    /// The shape that the first pair chose; `None` before it.
     shape: Option<Shape>,
-    /// Pairs that were lost.
+    /// Number of lost pairs.
     lost: usize,
 }
 
@@ -50,14 +51,14 @@ impl OpenCase {
     }
 }
 
-/// How the two processes of a pair are scheduled.
+/// The order in which the two processes of a pair run.
 pub trait Schedule {
-    /// Runs one pair. The inner error is the pair's, the outer one ends the comparison.
+    /// Runs one pair. The inner error concerns only the pair or its case; the outer error ends the comparison.
     ///
     /// # Errors
     /// A side's state cannot be entered.
     fn run_pair(&mut self, spec: &PairSpec<'_>, random: &mut Random) -> Result<CaseResult<Pair>>;
-    /// The pair's log ratio, B over A.
+    /// The log ratio of the pair: the logarithm of B's cost divided by A's.
     fn log_ratio(&self, pair: &Pair) -> f64;
 }
 
@@ -74,11 +75,11 @@ impl Schedule for ByTurns {
     }
 }
 
-/// Progress of one case, for display.
+/// The progress of one case, for display.
 pub struct Progress<'a> {
     /// The case so far.
     pub case: &'a CasePairs,
-    /// Pairs that the next interim look needs.
+    /// Number of pairs that the next look needs.
     pub wanted: usize,
 }
 
@@ -103,7 +104,7 @@ impl CasePairing<'_> {
         Ok(open.case)
     }
 
-    /// Runs one pair of a case that needs more. A pair that a signal cuts short is not kept.
+    /// Runs the next pair of an open case. A pair that a signal interrupts is not kept.
     ///
     /// # Errors
     /// A side's state cannot be entered.
@@ -136,7 +137,7 @@ impl CasePairing<'_> {
         Ok(())
     }
 
-    /// A pair of this case. It is not sampled, and no side is slowed.
+    /// The parameters of a pair of this case, without sampling and without slowing a side.
     pub(super) fn pair_spec<'a>(
         &'a self,
         case: &'a str,
@@ -162,8 +163,8 @@ impl CasePairing<'_> {
         self.plan.placement.is_some()
     }
 
-    /// The links of the next pair. The first pair of a case runs the builds as they are, which tells what their own layout
-    /// makes of the change; no other pair shares its links with another one, so that pairs are independent.
+    /// The number of the links of the next pair. The first pair of a case runs the builds as they were linked, which shows the
+    /// effect of their own layout (`None`). Every other pair has links of its own, so that pairs are independent.
     fn next_link(&self, open: &OpenCase) -> Option<u32> {
         (self.is_relinked() && open.shape.is_some()).then(|| open.case.pairs.len() as u32 + 1)
     }
@@ -187,10 +188,10 @@ impl CasePairing<'_> {
     }
 }
 
-/// Records a pair without a figure, which may end the case.
+/// Records a pair that gave no figure. This may end the case.
 fn record_pair_end(case: &mut CasePairs, end: CaseEnd, first: bool, lost: &mut usize) {
     match end {
-        // Only the first pair can skip: a case that ran in an earlier pair has all that it needs.
+        // Only the first pair can skip. If a case ran in an earlier pair, the machine has everything that it needs.
         CaseEnd::Skipped(sentence) if first => case.end_without_verdict(Why::Skipped, sentence),
         CaseEnd::Skipped(sentence) | CaseEnd::Failed(sentence) => {
             case.end_without_verdict(Why::Failed, sentence)
@@ -210,7 +211,7 @@ fn record_pair_end(case: &mut CasePairs, end: CaseEnd, first: bool, lost: &mut u
     }
 }
 
-/// The notes of both sides at set-up, each sentence once.
+/// The notes of both sides from their set-up, each sentence once.
 fn setup_notes(pair: &Pair) -> Vec<String> {
     let mut notes = Vec::new();
     for (label, ready) in ["A", "B"].iter().zip(&pair.ready) {
@@ -229,13 +230,13 @@ fn setup_notes(pair: &Pair) -> Vec<String> {
     notes
 }
 
-/// Why a pair is rejected, if it is. Only events on the machine decide this, never the pair's figure.
+/// The reason to reject a pair; `None` if it counts. Only events on the machine decide this, never the pair's figure.
 pub(super) fn rejection_reason(pair: &Pair, one_frequency: bool) -> Option<String> {
     let turns = || pair.turns.iter().flatten();
     let stolen: u64 = turns().filter_map(|turn| turn.stolen_ticks).sum();
     let elapsed_s = turns().map(|turn| turn.elapsed_ns).sum::<f64>() / 1e9;
     let share = stolen as f64 / USER_HZ / elapsed_s.max(1e-9);
-    // Stolen time has a resolution of 10 ms: one tick means nothing in a pair of 100 ms.
+    // Stolen time has a resolution of 10 ms, so one tick in a pair of 100 ms shows nothing.
     if stolen > 1 && share > STEAL {
         return Some(format!("the hypervisor took {:.0} % of the CPU", 100.0 * share.min(1.0)));
     }
@@ -254,7 +255,7 @@ pub(super) fn rejection_reason(pair: &Pair, one_frequency: bool) -> Option<Strin
     })
 }
 
-// Pairs of sides that exclude each other: each runs alone, in its own state of the machine, in blocks of ABBA or BAAB.
+// Pairs of sides that exclude each other. Each side runs alone, in its own state of the machine, in blocks of ABBA or BAAB.
 
 /// Puts the machine into the state of a side (0 for A, 1 for B).
 pub type Enter<'a> = dyn FnMut(usize) -> Result<()> + 'a;
@@ -262,19 +263,19 @@ pub type Enter<'a> = dyn FnMut(usize) -> Result<()> + 'a;
 /// Runs whole processes one after the other, each after its side's state was entered.
 pub struct ByBlocks<'a> {
     enter: &'a mut Enter<'a>,
-    /// The side that begins the next pair, if that pair completes a block.
+    /// The side that begins the next pair, if that pair is the second of a block.
     mirrored: Option<usize>,
-    /// The side whose state the machine is in.
+    /// The side in whose state the machine is.
     state: Option<usize>,
 }
 
 impl<'a> ByBlocks<'a> {
-    /// A schedule that enters states by this function.
+    /// A schedule that calls this function to enter the state of a side.
     pub fn new(enter: &'a mut Enter<'a>) -> Self {
         Self { enter, mirrored: None, state: None }
     }
 
-    /// The side that begins: random in the first pair of a block, the other one in the second.
+    /// The side that begins the pair: a random one in the first pair of a block, the other one in the second.
     fn first_side(&mut self, random: &mut Random) -> usize {
         self.mirrored.take().unwrap_or_else(|| {
             let first = random.number_below(2);
@@ -295,11 +296,11 @@ impl Schedule for ByBlocks<'_> {
                 self.state = Some(side);
             }
             let half = run_half(spec, side, shape, random);
-            // Both sides do the same: the second one takes the first one's shape.
+            // Both sides must have the same turns, so the second side takes the shape of the first.
             shape = shape.or(half.as_ref().ok().map(|half| half.shape));
             let goes_on = matches!(half, Ok(_) | Err(CaseEnd::Skipped(_)));
             found[side] = Some(half);
-            // A skip of one side is judged by whether the other skips too; any other end decides the pair.
+            // If the first side skips, the second must run, to show whether it skips, too. Any other end decides the pair.
             if !goes_on {
                 break;
             }
@@ -312,7 +313,8 @@ impl Schedule for ByBlocks<'_> {
         }))
     }
 
-    /// The log ratio of the lower quartiles of each side's turns, since no turn of A has a neighbour of B.
+    /// The log ratio of the lower quartiles of the sides' turns. Turns are not compared singly, as no turn of A is next to one
+    /// of B.
     fn log_ratio(&self, pair: &Pair) -> f64 {
         let [a, b] = [0, 1].map(|side| percentile(&pair.turn_costs(side), 25.0));
         (b / a).ln()

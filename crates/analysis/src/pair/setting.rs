@@ -1,9 +1,9 @@
 //! Global settings of the machine as sides of a comparison, and their restoration.
 //!
-//! A shell command enters the state of each side. Before the first one runs, a journal on disk records how to undo them:
+//! A shell command enters the state of each side. Before the first command runs, a journal on disk records how to undo them:
 //! the content of the files below `/proc/sys` and `/sys` that the commands name, or a command of the user. If this
-//! process dies, a guard process in a process group of its own restores everything, once a command that was running has
-//! ended. If the guard dies too, the next start finds the journal and tells the user.
+//! process dies, a guard process in its own process group restores everything, as soon as a running command has ended. If
+//! the guard dies, too, the next start finds the journal and warns the user.
 
 mod guard;
 mod journal;
@@ -17,23 +17,23 @@ use guard::{Guard, Shell};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-/// Two states and their restoration, which happens at the latest when this value is dropped.
+/// The two states of the machine, and their restoration. Dropping this value restores the machine, if that is still to do.
 pub struct Setting {
     commands: [String; 2],
     journal: Journal,
     file: PathBuf,
     guard: Option<Guard>,
     has_changed: bool,
-    /// Declared after the guard, which holds it too, because fields are dropped in order.
+    /// The lock. It is declared after the guard, which holds it, too, because fields are dropped in order.
     _alone: Exclusion,
 }
 
 impl Setting {
-    /// Writes the journal and starts the guard. Nothing is changed yet.
+    /// Writes the journal and starts the guard, but changes no setting yet.
     ///
     /// # Errors
-    /// The commands cannot be undone, another comparison changes settings, or a killed one has left settings that would
-    /// pass for the original state.
+    /// The commands cannot be undone, or another comparison changes settings. Also if a killed comparison has left settings
+    /// that would be taken for the original state.
     pub fn begin(commands: [&str; 2], restore: Option<&str>, home: &Path) -> Result<Self> {
         let alone = Exclusion::acquire_lock()?;
         if let Some((_, left)) = outstanding_journals(home).first() {
@@ -65,7 +65,7 @@ impl Setting {
     /// Puts the machine into the state of a side (0 for A, 1 for B).
     ///
     /// # Errors
-    /// The guard has gone, or the side's command fails.
+    /// The guard has ended, or the side's command fails.
     pub fn enter_side(&mut self, side: usize) -> Result<()> {
         let Some(guard) = &mut self.guard else { return Ok(()) };
         if !self.has_changed {
@@ -74,12 +74,11 @@ impl Setting {
         }
         let command = &self.commands[side];
         let entered = Shell { command, directory: None, guard: Some(&guard.input), apart: false }.run();
-        // A signal from the terminal ends the command too. That is an interruption, which the caller checks, and no
-        // failure.
+        // A signal from the terminal ends the command, too. That is no failure but an interruption, which the caller checks.
         if signal::pending().is_some() { Ok(()) } else { entered }
     }
 
-    /// Restores everything.
+    /// Restores all settings.
     ///
     /// # Errors
     /// A file cannot be restored, or the user's command fails.
@@ -91,7 +90,7 @@ impl Setting {
                 guard.dismiss();
                 Ok(())
             }
-            // The guard tries once more.
+            // The guard tries to restore once more.
             Err(error) => {
                 guard.abandon();
                 Err(error)
@@ -102,7 +101,7 @@ impl Setting {
 
 impl Drop for Setting {
     fn drop(&mut self) {
-        // After an earlier error, which is the one to report; otherwise everything is restored already.
+        // Something is left to restore only after an earlier error, which is the one to report.
         let _ = self.restore_settings();
     }
 }
@@ -114,7 +113,7 @@ impl Exclusion {
     /// Takes the lock.
     ///
     /// # Errors
-    /// Another process has it; each would take the other's state for the original one.
+    /// Another process has the lock. Without it, each process would take the other's state for the original one.
     pub fn acquire_lock() -> Result<Self> {
         let taken = socket_handle::take_name("syscost-changes-settings");
         if socket_handle::is_name_taken(&taken) {
@@ -127,14 +126,14 @@ impl Exclusion {
         Ok(Self(taken.ok()))
     }
 
-    /// A duplicate for the guard, which outlives this process.
+    /// A duplicate of the lock's socket for the guard, which may outlive this process.
     fn duplicate_socket(&self) -> Result<Option<std::os::fd::OwnedFd>> {
         let refused = |cause| Error::Kernel { call: "dup of a socket".into(), cause };
         self.0.as_ref().map(|name| name.try_clone().map(Into::into).map_err(refused)).transpose()
     }
 }
 
-/// The journals below this directory whose owners are dead, each with its file: settings still to be restored.
+/// The journals below this directory whose owners are dead, each with its file. Their settings are still to be restored.
 pub fn outstanding_journals(home: &Path) -> Vec<(PathBuf, Journal)> {
     journal::own_journals(home).into_iter().filter(|(_, journal)| journal.is_outstanding()).collect()
 }

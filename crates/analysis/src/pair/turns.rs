@@ -12,32 +12,32 @@ use syscost_engine::json_line::NoMessage;
 use syscost_engine::pair::{BATCHES, Prepare, Ready, Request, Response};
 use syscost_engine::trial::{CaseEnd, SampledStacks, Turn};
 
-/// Silence after which a side counts as hung. A turn takes a millisecond, or one iteration where that is longer.
+/// Silence after which a side counts as hung. A turn takes about a millisecond, or one iteration if that is longer.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// [`PATIENCE`] while a side proves its case: single-stepping and a sweep, repeated up to four times.
 const PATIENCE_OF_PROOF: Duration = Duration::from_secs(90);
 /// Largest random padding of a side's environment, bytes: one page, because it shifts the stack within a page.
 const PADDING: usize = 4096;
-/// Consecutive turns of each side over which a drift of the machine does not matter: two blocks of ABBA or BAAB.
+/// Number of consecutive turns of each side that are compared as a block: two blocks of ABBA or BAAB, which even out a drift.
 const BLOCK: usize = 4;
-/// Largest difference of the core's frequency between the turns that a block compares, as a share: the smallest change that
-/// is reported. With a larger one a step of the frequency would pass for a change of the cost.
+/// Largest difference, as a share, of the core's frequency between the turns that a block compares. It equals the smallest
+/// change that is reported: a larger step of the frequency would be taken for a change of the cost.
 const FREQUENCY_DIFFERENCE: f64 = 0.01;
 
 /// Number and length of turns: the same for both sides and for all pairs of a case.
 ///
-/// Many short turns, because the machine drifts within milliseconds, and because some operations run in one
-/// of several modes from one switch to the next (a branch predictor's memory): on a busy two-CPU guest pairs of
-/// 48 turns of 0.8 ms deviated half as much as pairs of 12 turns of 3 ms; 40 turns deviate by 7 % more than 48 (the
-/// median of ten cases) and take a sixth less time. Several batches a turn, because a
-/// neighbour or an interrupt lengthens some of them: their lower quartile deviated half as much as their median.
+/// There are many short turns, because the machine drifts within milliseconds. Also, some operations run in one of
+/// several modes from one switch to the next (a branch predictor's memory). On a busy two-CPU guest, pairs of 48 turns of
+/// 0.8 ms deviated half as much as pairs of 12 turns of 3 ms. 40 turns deviate by 7 % more than 48 (the median of ten
+/// cases) and take a sixth less time. A turn has several batches, because a neighbour or an interrupt lengthens some
+/// of them: their lower quartile deviated half as much as their median.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Shape {
-    /// Turns of each side.
+    /// Number of turns of each side.
     pub rounds: usize,
-    /// Batches of a turn.
+    /// Number of batches of a turn.
     pub batches: usize,
-    /// Iterations of a batch.
+    /// Number of iterations of a batch.
     pub iterations: u64,
 }
 
@@ -45,10 +45,10 @@ impl Shape {
     /// Length of a batch, ns: longer than an interrupt, and 2 400 steps of the coarsest usual clock (24 MHz).
     pub const BATCH_NS: f64 = 100e3;
     const ROUNDS: f64 = 40.0;
-    /// Turns of an operation so long that [`Self::ROUNDS`] would take seconds.
+    /// The fewest turns, for an operation so long that [`Self::ROUNDS`] turns would take seconds.
     const FEWEST_ROUNDS: f64 = 6.0;
 
-    /// The shape for the sides that are ready, which is that of the slower one.
+    /// The shape for these sides: that of the slower side.
     pub fn for_sides(sides: &[Ready]) -> Self {
         let batch = |side: &Ready| match side.iterations {
             0 => (Self::BATCH_NS / side.iteration_ns).round().max(1.0),
@@ -65,13 +65,13 @@ impl Shape {
     }
 }
 
-/// What a side or a pair gives, or how its case ended.
+/// The result of a side or a pair, or the way in which its case ended.
 pub type CaseResult<T> = std::result::Result<T, CaseEnd>;
 
-/// What one pair compares, and where.
+/// The parameters of one pair.
 #[derive(Clone)]
 pub struct PairSpec<'a> {
-    /// How the sides are started.
+    /// The starters of the sides.
     pub starts: [&'a dyn Start; 2],
     /// Keeps this process off the CPU of the sides.
     pub aside: &'a Aside,
@@ -87,7 +87,7 @@ pub struct PairSpec<'a> {
     pub scale: Scale,
     /// Additions per iteration by which each side is slowed.
     pub spin: [f64; 2],
-    /// Number of the links of both builds; `None` for those that the builds have made.
+    /// The number of the links of both builds; `None` for the links that the builds have made.
     pub link: Option<u32>,
     /// Whether the stacks of the operation are sampled in the turns.
     pub sampled: bool,
@@ -104,16 +104,16 @@ impl PairSpec<'_> {
 pub struct Pair {
     /// Number and length of its turns.
     pub shape: Shape,
-    /// The answers of the sides to their set-up.
+    /// The responses of the sides to their set-up.
     pub ready: [Ready; 2],
     /// The turns of each side, in order.
     pub turns: [Vec<Turn>; 2],
-    /// What was sampled in them, if that was asked for.
+    /// The stacks that were sampled in the turns, if the pair was sampled.
     #[serde(default)]
     pub samples: [Option<SampledStacks>; 2],
 }
 
-/// What one process of a pair has done.
+/// The results of one process of a pair.
 pub(super) struct Half {
     pub(super) ready: Ready,
     pub(super) shape: Shape,
@@ -124,10 +124,10 @@ pub(super) struct Half {
 /// Runs one pair. All random choices come from `random`.
 ///
 /// # Errors
-/// Why the pair has no figure.
+/// The pair has no figure; the error is the reason.
 pub fn run_pair_by_turns(spec: &PairSpec<'_>, random: &mut Random) -> CaseResult<Pair> {
     let failed = |error: Error| CaseEnd::CutShort(error.to_string());
-    // The order of starting decides which pages a side gets, so it is random too.
+    // The order of starting decides which pages a side gets, so it is random, too.
     let first = random.number_below(2);
     let padding = [random.number_below(PADDING), random.number_below(PADDING)];
     let start =
@@ -135,7 +135,7 @@ pub fn run_pair_by_turns(spec: &PairSpec<'_>, random: &mut Random) -> CaseResult
     let one = start(first)?;
     let other = start(1 - first)?;
     let mut sides = if first == 0 { [one, other] } else { [other, one] };
-    // One after the other, because they share a CPU; which one allocates first is random too.
+    // The sides are prepared one after the other, because they share a CPU. The side that allocates first is random, too.
     let mut prepared = [const { None }; 2];
     for at in [first, 1 - first] {
         prepared[at] = Some(prepare_case(&mut sides[at], at, spec));
@@ -150,10 +150,10 @@ pub fn run_pair_by_turns(spec: &PairSpec<'_>, random: &mut Random) -> CaseResult
     Ok(Pair { shape, ready, turns, samples })
 }
 
-/// The ids of the cases of a side's build, and what it says of its compiler.
+/// The ids of the cases of a side's build, and the build's description of its compiler.
 ///
 /// # Errors
-/// The side cannot be started, or does not answer as a bench of this version of syscost.
+/// The side cannot be started, or does not respond like a bench of this version of syscost.
 pub fn list_cases(start: &dyn Start, aside: &Aside) -> Result<(Vec<String>, Option<String>)> {
     let ask = |side: &mut Side| {
         let build = side.receive_hello(PATIENCE)?;
@@ -175,7 +175,7 @@ fn first_duplicate(ids: &[String]) -> Option<&String> {
     ids.iter().find(|id| !known.insert(*id))
 }
 
-/// Combines the results of both sides. A need that only one side lacks is a failure of that side, not a skip.
+/// Combines the results of both sides. If only one side skips, that is a failure of that side.
 pub(super) fn combine_halves<T>(halves: [Option<CaseResult<T>>; 2]) -> CaseResult<[T; 2]> {
     let only = |label: &str, sentence: String| {
         CaseEnd::Failed(format!("side {label} cannot run it, and the other side can: {sentence}"))
@@ -194,7 +194,7 @@ pub(super) fn combine_halves<T>(halves: [Option<CaseResult<T>>; 2]) -> CaseResul
     }
 }
 
-/// What a side has sampled in its turns, if that was asked for.
+/// The stacks that a side has sampled in its turns; `None` if the pair is not sampled.
 fn take_samples(side: &mut Side, spec: &PairSpec<'_>) -> CaseResult<Option<SampledStacks>> {
     if !spec.sampled {
         return Ok(None);
@@ -206,7 +206,7 @@ fn take_samples(side: &mut Side, spec: &PairSpec<'_>) -> CaseResult<Option<Sampl
     }
 }
 
-/// Half of a pair: side `at` alone, with its turns one after the other. `shape` is that of the other half, if it has run.
+/// Runs one half of a pair: side `at` alone, its turns one after the other. `shape` is that of the other half, if it has run.
 pub(super) fn run_half(
     spec: &PairSpec<'_>,
     at: usize,
@@ -223,7 +223,7 @@ pub(super) fn run_half(
     Ok(Half { ready, shape, turns, samples })
 }
 
-/// Has a side set the case up.
+/// Lets a side set up the case, and returns its response.
 fn prepare_case(side: &mut Side, at: usize, spec: &PairSpec<'_>) -> CaseResult<Ready> {
     let request = Prepare {
         case: spec.case.to_owned(),
@@ -240,7 +240,7 @@ fn prepare_case(side: &mut Side, at: usize, spec: &PairSpec<'_>) -> CaseResult<R
     request_preparation(side, request, patience)
 }
 
-/// Has a side prepare a case as this request says.
+/// Sends a side this request to prepare a case, and returns its response.
 pub(super) fn request_preparation(
     side: &mut Side,
     request: Prepare,
@@ -266,7 +266,7 @@ fn run_turn(side: &mut Side, shape: Shape) -> CaseResult<Turn> {
     }
 }
 
-/// Adds to a turn the CPU time that the host took between these two readings: a guest cannot measure it.
+/// Adds to a turn the CPU time that the host took between these two readings, which a guest cannot measure itself.
 fn add_taken_time(mut turn: Turn, before: Option<Taken>, after: Option<Taken>) -> Turn {
     if let (Some(before), Some(after)) = (before, after) {
         let waited_ns = after.waited_ns.saturating_sub(before.waited_ns);
@@ -304,7 +304,7 @@ impl Pair {
         self.turns[side].iter().map(cost).collect()
     }
 
-    /// Ticks per iteration in each turn of a side, the mean over its batches: what a harness calls a sample.
+    /// Ticks per iteration in each turn of a side, the mean over its batches. Other harnesses call it a sample.
     pub fn turn_means(&self, side: usize) -> Vec<f64> {
         let iterations = (self.shape.iterations * self.shape.batches as u64) as f64;
         self.turns[side].iter().map(|turn| turn.ticks.iter().sum::<u64>() as f64 / iterations).collect()
@@ -313,13 +313,13 @@ impl Pair {
     /// The pair's figure: the median, over blocks of neighbouring turns, of the log ratio B/A of the fastest turn
     /// of each side.
     ///
-    /// The fastest of a few, because on some processors a system call runs in one of two modes, tens of
-    /// nanoseconds apart, that change at a switch or a tick and not with the side: reading a byte from /dev/zero
-    /// took 201 or 252 ns, under a longer filter 217 or 268. Neighbours in different modes differ by more than
-    /// what is looked for; of four turns nearly always one is in the fast mode. The deviation of such a case's pairs
-    /// fell from 2.2 to 0.4 %, that of cases with one mode rose from 0.1 to 0.2 %.
+    /// It takes the fastest of a few turns because, on some processors, a system call runs in one of two modes, tens of
+    /// nanoseconds apart. The mode changes at a switch or a tick, not with the side: reading a byte from /dev/zero
+    /// took 201 or 252 ns, under a longer filter 217 or 268 ns. Neighbours in different modes differ by more than
+    /// the changes of interest, but of four turns nearly always one is in the fast mode. The deviation of such a
+    /// case's pairs fell from 2.2 to 0.4 %; that of cases with one mode rose from 0.1 to 0.2 %.
     ///
-    /// Blocks during which the core's frequency stepped are left out, if others are the majority.
+    /// Blocks during which the core's frequency stepped are left out, if the other blocks are at least half.
     pub fn log_ratio(&self) -> f64 {
         let blocks = self.blocks();
         let leaves_out = are_mostly_at_one_frequency(&blocks);
@@ -327,8 +327,8 @@ impl Pair {
         median(&blocks.iter().filter(is_used).map(|block| block.log_ratio).collect::<Vec<_>>())
     }
 
-    /// Whether the sides ran at the same frequency in at least half of the blocks. The median frequency of a side says
-    /// less: on a core that steps between two frequencies it is one or the other by chance.
+    /// Whether the sides ran at the same frequency in at least half of the blocks. The median frequency of a side would not
+    /// show this: on a core that steps between two frequencies, it is one of them by chance.
     pub fn runs_at_one_frequency(&self) -> bool {
         are_mostly_at_one_frequency(&self.blocks())
     }
@@ -345,7 +345,7 @@ impl Pair {
     }
 }
 
-/// The fastest turn of side B over that of side A, among neighbouring turns.
+/// The log ratio of the fastest turns of sides B and A, among neighbouring turns.
 struct Block {
     log_ratio: f64,
     frequency_ratio: f64,

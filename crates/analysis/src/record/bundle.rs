@@ -1,8 +1,8 @@
-//! A bundle: the runs of one or more sessions in one file, after a head with what a comparison needs of them.
+//! A bundle: the runs of one or more sessions in one file. A head before the runs has the data that a comparison needs.
 //!
 //! Each process gives one value of a case. A *session* is a sequence of processes in one place; a *boot* is one start
-//! of a kernel. Processes of one session share the machine's state, sessions of one boot share its kernel, so their
-//! values are correlated.
+//! of a kernel. Values within a session are correlated because its processes share the machine's state. Sessions of one
+//! boot share its kernel, so their values are correlated, too.
 
 mod bundle_file;
 mod by_kernel;
@@ -16,10 +16,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use syscost_engine::environment::Fingerprint;
 use syscost_engine::record::{GroupRun, Interval, Measured, Record};
 
-/// The version of the file's layout. Other versions are refused: none was released.
+/// The version of the file's layout. Other versions are refused, because none was released.
 pub const LAYOUT: u32 = 3;
 
-/// What a comparison needs. It is small and is read without the runs.
+/// The data that a comparison needs. The head is small and is read without the runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Head {
     /// Layout version, `LAYOUT`.
@@ -32,14 +32,14 @@ pub struct Head {
     pub created: u64,
     /// What a value counts: `ns`, or the name of a perf event.
     pub unit: String,
-    /// Smoke, default or full; of runs that differ in it, each of theirs.
+    /// Smoke, default or full; a list if the runs differ in their scales.
     pub scale: String,
     /// The machines, kernels and builds, each once.
     pub fingerprints: Vec<Fingerprint>,
     /// The processes' runs, in the order in which they were made.
     pub runs: Vec<Run>,
-    /// In a file: how the gzip member of the runs ends, so that a head that is read alone is known to be theirs. `None` once it
-    /// has been read, and in files from before there was this field.
+    /// In a file, the end of the gzip member of the runs, which shows that the head belongs to these runs. `None` after reading,
+    /// and in files that are older than this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs_end: Option<u64>,
     /// The cases, in table order.
@@ -49,15 +49,15 @@ pub struct Head {
 /// One run over the groups, each in a process of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// Its unique name.
+    /// The unique name of the run.
     pub name: String,
-    /// The session that it belongs to; its own name if it stands alone.
+    /// The session of the run; the run's own name if it belongs to no session.
     pub session: String,
-    /// The kernel's own name of this boot; empty if it was not recorded.
+    /// The kernel's boot id; empty if it was not recorded.
     pub boot: String,
-    /// When it began, Unix seconds.
+    /// Start of the run, Unix seconds.
     pub started: u64,
-    /// Which of the head's fingerprints is its own.
+    /// Index of the run's fingerprint in the head's fingerprints.
     pub fingerprint: usize,
 }
 
@@ -67,29 +67,29 @@ pub struct Series {
     /// `group/variant/parameter`; of single operations also `group/variant/parameter p99` and the like, whose
     /// values are the processes' percentiles.
     pub id: String,
-    /// The version of the group. Of two versions in one bundle each has its own series.
+    /// The version of the group. Each version in a bundle has its own series.
     pub version: String,
-    /// The clock by which it was measured, `tsc` for one.
+    /// The clock by which the case was measured, for example `tsc`.
     pub clock: String,
-    /// The peer against which it was measured, if it was against one.
+    /// The peer of the case, if it was measured against one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<String>,
-    /// One value a process.
+    /// One value per process.
     pub values: Vec<Value>,
-    /// Why other processes have no value: each sentence once.
+    /// The reasons why other processes have no value, each sentence once.
     pub without: Vec<String>,
 }
 
 /// The value of one case in one process.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Value {
-    /// Which of the head's runs.
+    /// Index of the process's run in the head's runs.
     pub run: usize,
-    /// Its cost, in the head's unit: the quiet figure, or of a single execution the lower quartile of its samples. In records
+    /// The cost, in the head's unit: the quiet figure, or for a single execution the lower quartile of its samples. In records
     /// without executions it is the median of the samples, which gave the field its name.
     pub median: Interval,
-    /// The core's frequency for which it holds, Hz: that beside it, or that to which a quiet figure was converted; `None` where it
-    /// was not inferred.
+    /// The core's frequency, Hz, at which the cost holds: measured beside it, or the one to which a quiet figure was converted.
+    /// `None` if it was not inferred.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_hz: Option<f64>,
 }
@@ -190,7 +190,7 @@ impl Head {
     }
 }
 
-/// The core's frequency beside a case, the higher of before and after, Hz.
+/// The core's frequency, Hz, beside a case: the higher of those measured before and after it.
 fn core_frequency(measured: &Measured) -> Option<f64> {
     measured.core_hz.map(|(before, after)| before.max(after))
 }
@@ -202,7 +202,7 @@ fn cost_and_frequency(measured: &Measured) -> (Interval, Option<f64>) {
     executions.truncate(2);
     let known: Vec<f64> = executions.iter().filter_map(|execution| execution.core_hz).collect();
     let mean = (!known.is_empty()).then(|| crate::statistic::mean(&known));
-    // A quiet figure holds at a frequency of its own.
+    // A quiet figure has its own frequency.
     let core_hz = measured.quiet.and_then(|quiet| quiet.core_hz).or(mean).or(core_frequency(measured));
     let figure = match (measured.quiet, executions.first()) {
         (Some(quiet), _) => quiet.figure,
@@ -214,7 +214,7 @@ fn cost_and_frequency(measured: &Measured) -> (Interval, Option<f64>) {
     (figure, core_hz)
 }
 
-/// The percentiles that are compared: the median, and the 99th, the furthest that a few hundred operations support.
+/// The percentiles that are compared: the median, and the 99th, the highest that a few hundred operations support.
 fn compared_percentiles(measured: &Measured) -> impl Iterator<Item = (u8, f64)> {
     let distribution = measured.distribution.as_ref();
     [50, 99].into_iter().filter_map(move |p| Some((p, distribution?.value_at(f64::from(p))?)))
@@ -223,7 +223,7 @@ fn compared_percentiles(measured: &Measured) -> impl Iterator<Item = (u8, f64)> 
 /// The key of a series: id, percentile, version, clock, peer.
 type Place<'a> = (&'a str, Option<u8>, &'a str, &'a str, Option<&'a str>);
 
-/// The index of each series by its key, and the sentences that it has: a linear search would be slow for thousands of
+/// Finds series by key and records the sentences that each has, because a linear search would be slow for thousands of
 /// cases.
 #[derive(Default)]
 struct Index<'a> {
@@ -231,7 +231,7 @@ struct Index<'a> {
     without: BTreeSet<(usize, &'a str)>,
 }
 
-/// The scale of these runs, or a list: a baseline of Criterion's may have been saved at several.
+/// The scale of these runs, or a list of scales, because a Criterion baseline may have been saved at several scales.
 fn joined_scales(records: &[Record]) -> String {
     let mut scales: Vec<&str> = Vec::new();
     for record in records {

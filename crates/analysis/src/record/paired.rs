@@ -1,5 +1,5 @@
-//! A comparison by pairs of processes, and processes that were sampled, as data. Verdicts are not stored: `Paired::judge` of [`syscost_engine::study`] derives
-//! them, so the same pairs always give the same verdicts.
+//! The data of comparisons by pairs of processes, and of sampled processes. Verdicts are not stored. `Paired::judge`, defined
+//! in [`study::sequential`](crate::study::sequential), derives them, so the same pairs always give the same verdicts.
 
 use crate::error::Result;
 use serde::{Deserialize, Serialize};
@@ -10,8 +10,8 @@ use syscost_engine::record::EventRate;
 use syscost_engine::record::guest_side::{ClockKind, GuestSide};
 use syscost_engine::record::store::{self, parse};
 
-/// The version of the layout. 2: a case has `versions` in place of `bodies`. 3: the sides can be guests, whose clock is
-/// not this machine's.
+/// The version of the layout. In version 2 a case has `versions` in place of `bodies`. Since version 3 the sides can be
+/// guests, whose clock is not this machine's.
 pub const LAYOUT: u32 = 3;
 
 /// The parameters of a verdict.
@@ -21,7 +21,7 @@ pub struct Rule {
     pub threshold: f64,
     /// `same`: the change is within ± this share.
     pub margin: f64,
-    /// Looks that may be taken: 1 to 4.
+    /// The most looks (tests of the pairs so far): 1 to 4.
     pub looks: usize,
 }
 
@@ -32,9 +32,9 @@ pub struct Paired {
     pub paired: u32,
     /// `syscost` and its version.
     pub tool: String,
-    /// Unique name: its start and random characters.
+    /// Unique name: the start time and random characters.
     pub run: String,
-    /// When it began, Unix seconds.
+    /// Start of the comparison, Unix seconds.
     pub started: u64,
     /// Seed of everything random.
     pub seed: u64,
@@ -42,7 +42,7 @@ pub struct Paired {
     pub rule: Rule,
     /// Whether the sides took turns, or ran one after the other in blocks.
     pub by_turns: bool,
-    /// How functions were placed anew for every pair; `None` where both sides ran one link.
+    /// The way in which functions were reordered for every pair; `None` if each side ran one link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<String>,
     /// A description of each side.
@@ -85,7 +85,7 @@ impl Paired {
         asked.into_iter().any(|case| !case.valid_log_ratios().is_empty())
     }
 
-    /// The clock of its times.
+    /// The kind of clock that measured the times.
     pub fn clock_kind(&self) -> ClockKind {
         self.guests.as_ref().map_or(ClockKind::Host, |guests| guests.clock)
     }
@@ -94,13 +94,13 @@ impl Paired {
 /// Two kernels that took turns as guests.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PairedGuests {
-    /// What the times are of.
+    /// The kind of clock that measured the times.
     pub clock: ClockKind,
-    /// What ran the guests.
+    /// The hypervisor or emulator that ran the guests.
     pub machine: String,
     /// The kernels: A, then B.
     pub sides: [GuestSide; 2],
-    /// What their configurations differ by.
+    /// The differences between their configurations.
     pub differences: Vec<String>,
 }
 
@@ -109,22 +109,22 @@ pub struct PairedGuests {
 pub struct CasePairs {
     /// `group/variant/parameter`.
     pub id: String,
-    /// A canary, which neither side can change: if it moves, the machine did.
+    /// Whether the case is a canary, which neither side can change: if it changes, the machine has changed.
     pub canary: bool,
-    /// Evidence of the two sides, from their first pair.
+    /// The evidence of each side from the first pair.
     pub evidence: [Vec<String>; 2],
     /// The version of the group on each side.
     pub versions: [String; 2],
-    /// What each side counted in its first pair: allocations, where its allocator counts them.
+    /// The events that each side counted in the first pair: allocations, if its allocator counts them.
     #[serde(default)]
     pub counts: [Vec<EventRate>; 2],
     /// Notes for the reader.
     pub notes: Vec<String>,
-    /// Why it ended without a verdict. It has no pairs then: what is not proved has no number.
+    /// The reason if the case ended without a verdict. Its pairs are then dropped, because an unproved case has no number.
     pub ended: Option<Ended>,
     /// The pairs, in order.
     pub pairs: Vec<PairRecord>,
-    /// One pair of the builds as they were linked, which is not among the others, whose functions are placed anew.
+    /// A pair of the builds as they were linked. It is not among `pairs`, whose functions are reordered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub as_built: Option<PairRecord>,
 }
@@ -132,13 +132,13 @@ pub struct CasePairs {
 /// An end without a verdict.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ended {
-    /// What kind of end.
+    /// The kind of end.
     pub why: Why,
-    /// The sentence.
+    /// The sentence that explains the end.
     pub sentence: String,
 }
 
-/// What kind of end a case came to.
+/// The kinds of an end without a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Why {
@@ -146,7 +146,7 @@ pub enum Why {
     Skipped,
     /// A claim does not hold, only one side can run it, or a side died, hung or gave an invalid answer.
     Failed,
-    /// Only one of the two builds has it.
+    /// Only one of the two builds has the case.
     Lone,
 }
 
@@ -155,9 +155,9 @@ pub enum Why {
 pub struct PairRecord {
     /// ln(B/A).
     pub difference: f64,
-    /// An iteration on each side, ns: the lower quartile of its turns.
+    /// The cost of an iteration on each side, ns: the lower quartile of its turns.
     pub cost_ns: [f64; 2],
-    /// Why it does not count: something that happened on the machine, never its value.
+    /// The reason if the pair does not count: an event on the machine, never the pair's value.
     pub rejected: Option<String>,
 }
 
@@ -175,48 +175,48 @@ impl CasePairs {
         self.ended = Some(Ended { why, sentence });
     }
 
-    /// The figures of the pairs that count, in order.
+    /// The log ratios of the pairs that count, in order.
     pub fn valid_log_ratios(&self) -> Vec<f64> {
         self.pairs.iter().filter(|pair| pair.rejected.is_none()).map(|pair| pair.difference).collect()
     }
 }
 
-// Where the time of an operation went in one process, by the functions that were sampled.
+// The time of an operation in one process, divided among the functions that were sampled.
 
 /// Times of an operation in one process, ns.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProcessTimes {
     /// The whole operation: the median of its batches.
     pub operation_ns: f64,
-    /// Samples in the brackets of the clock.
+    /// Number of samples between the start and the stop of the clock.
     pub samples: u64,
-    /// By function. They sum up to the operation.
+    /// The times by function. Their own times sum up to the operation.
     pub functions: BTreeMap<String, FunctionTime>,
-    /// By class (`entry`, `copy`, …). They sum up to the operation, too.
+    /// The times by class (`entry`, `copy`, …). They sum up to the operation, too.
     pub classes: BTreeMap<String, f64>,
 }
 
 /// Times of a function in an operation, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FunctionTime {
-    /// In the function itself.
+    /// Time in the function itself.
     pub own_ns: f64,
-    /// In the function and in what it calls.
+    /// Time in the function and in the functions that it calls.
     pub with_callees_ns: f64,
 }
 
-/// What was sampled of a case.
+/// The samples of a case.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SampledCase {
-    /// Its id.
+    /// Id of the case.
     pub id: String,
-    /// Each an observation: a pair of processes, one a side, or one process.
+    /// The observations. Each is a pair of processes, one per side, or a single process.
     pub observations: Vec<Vec<ProcessTimes>>,
     /// `cpu-cycles` or `cpu-clock`.
     pub event: String,
-    /// What a reader must know of it, and why observations are missing.
+    /// Remarks for the reader, and the reasons why observations are missing.
     pub notes: Vec<String>,
-    /// Why there is none.
+    /// The reason why there is no observation.
     pub failure: Option<String>,
 }
 
@@ -225,7 +225,7 @@ mod load_tests {
     use super::*;
 
     #[test]
-    fn pairs_are_read_and_newer_ones_are_called_newer() {
+    fn pairs_are_read_and_a_newer_layout_is_reported() {
         let versions = ["1".into(), "1".into()];
         let case = CasePairs { id: "a/b".into(), versions, ..Default::default() };
         let pairs = Paired { paired: LAYOUT, cases: vec![case], ..Paired::default() };

@@ -1,4 +1,4 @@
-//! The end of the output of a comparison: the answer in one sentence, the rows that matter, and how to see the
+//! The end of the output of a comparison: the answer in one sentence, the rows that matter, and the command that shows the
 //! rest.
 
 use syscost_engine::record::verdict::Verdict;
@@ -7,17 +7,17 @@ use syscost_engine::render::enumerate_names;
 use syscost_engine::render::table::Layout;
 use syscost_engine::render::terminal_text::{columns_text, count_with_noun, paint, prose_width, wrap};
 
-/// Rows that are shown.
+/// The most rows that are shown.
 const ROWS: usize = 5;
 
 /// A case that was compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Compared<'a> {
-    /// Its id.
+    /// Id of the case.
     pub id: &'a str,
-    /// What was found.
+    /// The verdict.
     pub verdict: Verdict,
-    /// The new cost over the old one, less 1.
+    /// The new cost divided by the old one, less 1.
     pub change: Option<f64>,
 }
 
@@ -34,7 +34,7 @@ impl Compared<'_> {
     }
 }
 
-/// The whole end of the output, every line with its newline. `rest` says how to see more.
+/// The whole end of the output; every line ends with a newline. `rest` is the sentence on how to see more.
 pub fn render_answer(compared: &[Compared<'_>], rest: &str, layout: Layout) -> String {
     let width = prose_width(layout);
     let is_slower = compared.iter().any(|row| row.verdict == Verdict::Slower);
@@ -48,7 +48,7 @@ pub fn render_answer(compared: &[Compared<'_>], rest: &str, layout: Layout) -> S
     text + &wrap("", rest, width) + "\n"
 }
 
-/// `3 of 40 are slower, the largest by 12.0 %: page_fault/anonymous/4KiB; 1 is faster; 36 are the same`.
+/// The answer, such as `3 of 40 are slower, the largest by 12.0 %: page_fault/anonymous/4KiB; 1 is faster; 36 are the same`.
 pub fn answer_sentence(compared: &[Compared<'_>]) -> String {
     let all = compared.len();
     if all == 0 {
@@ -90,7 +90,7 @@ fn rows_with_verdict<'a>(compared: &[Compared<'a>], verdict: Verdict) -> Vec<Com
     rows
 }
 
-// Joins sentences about cases that differ only in figures: each is printed once, with all its cases.
+// Joins sentences about cases if they differ only in figures. Each sentence is printed once, with all its cases.
 
 /// One sentence for each group of cases whose sentences differ only in figures. The words and figures are those of
 /// the first case.
@@ -114,7 +114,7 @@ pub fn sentence_shape(words: &str) -> String {
         .replace(|c: char| "0123456789.+-".contains(c), "")
 }
 
-/// The ids of a group, or the first two and how many more.
+/// The ids of a group; for more than three, the first two and the number of the others.
 pub fn id_list(ids: &[&str]) -> String {
     enumerate_names(ids, "more")
 }
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_is_a_sentence_that_a_person_would_say() {
+    fn the_answer_is_a_plain_sentence() {
         assert_eq!(answer_sentence(&[]), "Nothing was compared.");
         let same = row("a", Verdict::Same, Some(0.001));
         let open = row("o", Verdict::Inconclusive, Some(0.5));
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_several_is_said_once() {
+    fn equal_sentences_are_printed_once_with_all_cases() {
         let unfit =
             |ratio: &str| format!("4 of 9 were rejected, the last because side B was {ratio} % off side A");
         let said = [
@@ -174,8 +174,8 @@ mod tests {
             ("d", unfit("+1.0").replace("side B", "side A")),
             ("e", unfit("+7")),
         ];
-        let told = group_sentences(said);
-        assert_eq!(told, [format!("a, c and 2 more: {}", unfit("+3.1")), "b: not shown".into()]);
+        let grouped = group_sentences(said);
+        assert_eq!(grouped, [format!("a, c and 2 more: {}", unfit("+3.1")), "b: not shown".into()]);
         assert_eq!(id_list(&["a", "b", "c"]), "a, b, c", "to name the third is as short as to count it");
     }
 }

@@ -1,4 +1,4 @@
-//! The Observation Table of published reports: their rows in their order, what they expected and measured, and ours beside.
+//! The Observation Table of published reports: their rows in their order, with their expected and measured values beside ours.
 
 use super::sheet::Sheet;
 use syscost_engine::record::quantity::{
@@ -10,7 +10,7 @@ use syscost_engine::render::table::Layout;
 use syscost_engine::study::published::{Published, PublishedValue};
 use syscost_engine::study::reference_frequency::{core_frequency, undisturbed_frequency};
 
-/// Heads of the columns.
+/// The heads of the columns.
 const HEAD: [&str; 14] = [
     "what they timed",
     "hardware",
@@ -27,10 +27,10 @@ const HEAD: [&str; 14] = [
     "we expected",
     "our case",
 ];
-/// The columns of the report, which come first.
+/// The number of the report's columns, which come first.
 #[cfg(test)]
 const THEIRS: usize = 7;
-/// Heads of those that a narrow terminal leaves out, the first one first.
+/// The heads of the columns that a narrow terminal leaves out, in this order.
 const LEFT_OUT: [&str; 10] = [
     "our hardware",
     "our software",
@@ -69,7 +69,7 @@ fn published_sheet(published: &Published, record: &Record) -> Sheet {
     }
 }
 
-/// What is said of a row beyond its first clause: how it differs from our case, or a remark.
+/// The note of a row beyond its first clause: its difference from our case, or a remark.
 fn remark(value: &PublishedValue) -> Option<String> {
     let first = first_clause(&value.what);
     let rest = value.what.strip_prefix(&first).map(|rest| rest.trim_start_matches([';', ':', ' ']));
@@ -115,7 +115,7 @@ impl Beside<'_> {
         ]
     }
 
-    /// As they print them, or else from their time.
+    /// The cycles that the report prints, or else the cycles computed from its time.
     fn their_cycles(&self, value: &PublishedValue) -> String {
         let computed = || Some(cycles_text(value.ns?, 1e9 * self.published.ghz?));
         value.cycles.map(|cycles| cycles.to_string()).or_else(computed).unwrap_or_default()
@@ -126,19 +126,19 @@ fn cycles_text(ns: f64, hz: f64) -> String {
     format!("~{}", format_count(1e-9 * hz * ns))
 }
 
-/// A number of a report with all of its digits.
+/// The text of a report's number with all of its digits.
 fn published_text(value: f64, unit: &str) -> String {
     if unit == NANOSECONDS { format_exact_duration(value) } else { format!("{value} {unit}") }
 }
 
-/// The first clause, so that the row stays a line.
+/// The first clause of a description, so that the row fits on a line.
 fn first_clause(what: &str) -> String {
     const LONGEST: usize = 47;
     let first = what.split([';', ':']).next().unwrap_or(what);
     cell::cut_to_width(first, LONGEST)
 }
 
-/// The case, and its figure if that is not the cost.
+/// The id of our case, with the name of its figure if that is not the cost.
 fn our_case(value: &PublishedValue) -> String {
     let times = value.times.map(|times| format!(" × {times}")).unwrap_or_default();
     match &value.figure {
@@ -151,13 +151,13 @@ fn our_case(value: &PublishedValue) -> String {
 #[derive(Default)]
 struct Ours {
     here: String,
-    /// The same as a number, if it is a time.
+    /// The value of `here` in nanoseconds, if it is a time.
     ns: Option<f64>,
     deviation: String,
     expected: Expected,
 }
 
-/// What was expected of a figure: the hardware's part, the software's, and both.
+/// The expected value of a figure: the hardware's part, the software's part, and their sum.
 #[derive(Default, Debug, PartialEq)]
 struct Expected {
     hardware: String,
@@ -176,7 +176,7 @@ impl Expected {
 }
 
 impl Ours {
-    /// A figure, or the reason why there is none.
+    /// Cells with only a figure, or only the reason why there is none.
     fn only(here: impl Into<String>) -> Self {
         Self { here: here.into(), ..Self::default() }
     }
@@ -205,7 +205,7 @@ fn case_cells(value: &PublishedValue, case: &CaseRecord, unit: &str) -> Ours {
     let control = measured.control.map_or(0.0, |control| control.estimate);
     match value.figure.as_deref() {
         None => cost_cells(measured, (times, control), unit),
-        // The loop is the same in every sample: to subtract it leaves the deviation.
+        // The loop is the same in every sample, so subtracting it does not change the deviation.
         Some("net") => Ours {
             here: measured.net.map_or("no control".into(), |net| net_text(net, unit)),
             ns: measured.net.filter(|net| net.low > 0.0 && unit == NANOSECONDS).map(|net| net.estimate),
@@ -219,7 +219,7 @@ fn case_cells(value: &PublishedValue, case: &CaseRecord, unit: &str) -> Ours {
     }
 }
 
-/// The prediction, where it is a time as the measured figure is.
+/// The prediction, if the measured figure is a time, as predictions are.
 fn prediction<'a>(measured: &'a Measured, unit: &str) -> Option<&'a Predicted> {
     measured.predicted.as_ref().filter(|_| unit == NANOSECONDS)
 }
@@ -237,7 +237,7 @@ fn cost_cells(measured: &Measured, (times, control): (f64, f64), unit: &str) -> 
     }
 }
 
-/// The cost less its control; of a difference that may be nothing, the most that it can be.
+/// The text of the cost less its control. If the difference may be 0, it is the upper end: `below …`.
 fn net_text(net: Interval, unit: &str) -> String {
     if net.low > 0.0 {
         format_amount(net.estimate, unit)
@@ -252,7 +252,7 @@ fn derived_cells(measured: &Measured, name: &str, times: f64, sd_times: Option<f
     };
     let value = figure.value.estimate * times;
     let is_time = figure.unit == NANOSECONDS;
-    // A rate has the relative deviation of its time if that is small. Beyond a half the figure would mean nothing.
+    // A rate has the relative deviation of its time if that is small. From 0.5 on the figure would be meaningless.
     let relative = measured.standard_deviation / measured.median.estimate;
     let deviation = if is_time {
         sd_times.map(|part| part * measured.standard_deviation)
@@ -267,8 +267,8 @@ fn derived_cells(measured: &Measured, name: &str, times: f64, sd_times: Option<f
     }
 }
 
-/// The expectation of a figure that is derived from the cost: a time is to the expected cost as it is to the measured one, and a rate
-/// is the other way round. Its software part is then what the rate falls short of that of the hardware alone.
+/// The expected value of a figure that is derived from the cost. A time is proportional to the cost, a rate inversely
+/// proportional. The software part of a rate is the rate with the hardware alone less the rate with both parts.
 fn expected_of_derived(measured: &Measured, value: f64, unit: &str) -> Expected {
     let Some(Predicted { hardware, software, whole, .. }) = &measured.predicted else {
         return Expected::default();
@@ -291,7 +291,7 @@ fn figure_text(value: f64, unit: &str) -> String {
     if unit == NANOSECONDS { format_duration(value) } else { format!("{} {unit}", format_count(value)) }
 }
 
-/// The slope of the line of this step.
+/// Our cells for the slope of the fitted line with this step.
 fn fit_cells(step: &str, record: &Record) -> Ours {
     let mut fits = record.groups.iter().flat_map(|group| &group.fits);
     let Some(fit) = fits.find(|fit| fit.step == step) else { return Ours::only("no line in this run") };
@@ -305,7 +305,7 @@ fn fit_cells(step: &str, record: &Record) -> Ours {
     }
 }
 
-/// The size at which the curve of this prefix falls. Expected is the size in its name, that of the memory.
+/// Our cells for the size at which the curve of this prefix falls. The expected size is that of the memory, from the name.
 fn fall_cells(prefix: &str, record: &Record) -> Ours {
     let mut curves = record.groups.iter().flat_map(|group| &group.curves);
     let fall = curves.find(|curve| curve.prefix == prefix).and_then(|curve| curve.fall.as_ref());

@@ -11,7 +11,7 @@ use syscost_engine::record::quantity::{self, format_amount, format_change};
 use syscost_engine::record::verdict::Verdict;
 use syscost_engine::render::enumerate_names;
 
-// A change in few characters, in the style of mmtests: stars around a significant change, brackets around others.
+// Prints a change in few characters, in the style of mmtests: stars around a significant change, brackets around others.
 
 /// The legend of the marks, printed above every table.
 pub const LEGEND: &str = "+ is slower (it takes more), - is faster. *+5.2%* changed, (+0.3%) the same, \
@@ -32,12 +32,12 @@ impl Change {
 
 // Sentences about a comparison: its sides above the table, its rows below it.
 
-/// Longer values of a fact are in the JSON.
+/// The most characters of a fact's value in a note; longer values are only in the JSON.
 const LONGEST_FACT: usize = 24;
 
 impl Baseline {
-    /// The baseline and how it is compared, in a line: `kernel 6.12.3, 5 boots, 15 processes, default; by boots,
-    /// canaries +0.1%`.
+    /// A line on the baseline and the way in which it is compared, such as `kernel 6.12.3, 5 boots, 15 processes, default; by
+    /// boots, canaries +0.1%`.
     pub fn summary(&self) -> String {
         let mut parts = vec![match self.kernels.len() {
             0 => "kernel unknown".to_owned(),
@@ -70,13 +70,13 @@ impl Baseline {
 }
 
 impl Relation {
-    /// Differences from the first, warnings first.
+    /// Notes on the differences from the first baseline; warnings come first.
     pub fn notes(&self) -> Vec<String> {
         let mut notes: Vec<String> = self.incomparable.iter().cloned().collect();
         notes.extend(self.warnings.iter().map(|sentence| format!("warning: {sentence}")));
         let heavy = self.differences.iter().filter(|d| d.weight > Weight::Fact);
         notes.extend(heavy.map(|d| format!("{}: {}: {} → {}", d.weight.name(), d.field, d.ours, d.theirs)));
-        // The release of the kernel stands in the summary.
+        // The summary has the release of the kernel already.
         let is_fact = |d: &&Difference| d.weight == Weight::Fact && d.field != "kernel_release";
         let facts: Vec<_> = self.differences.iter().filter(is_fact).map(fact_text).collect();
         if !facts.is_empty() {
@@ -97,8 +97,8 @@ fn fact_text(difference: &Difference) -> String {
 }
 
 impl Comparison {
-    /// Why rows have no verdict: each reason once, with its baselines and its rows. Where only the interval is too
-    /// wide, the table says enough.
+    /// The reasons why rows have no verdict, each once with its baselines and rows. An interval that is too wide is no such
+    /// reason, because the table shows it.
     pub fn remarks(&self) -> Vec<String> {
         let mut of_reason: BTreeMap<(usize, &str), Vec<&str>> = BTreeMap::new();
         for row in &self.rows {
@@ -193,7 +193,7 @@ impl Basis {
     }
 }
 
-/// A head, and a line a case and baseline; the first baseline's lines end after its values.
+/// The comparison as CSV: a head, and one line for each case and baseline. The first baseline's lines end after its values.
 ///
 /// # Errors
 /// Never in practice: the text is made in memory.
@@ -206,7 +206,7 @@ pub fn csv(comparison: &Comparison) -> Result<String> {
     csv_table(CRLF, &csv_columns(), lines)
 }
 
-// Tables that a forge or a mail reader shows, one a group.
+// Markdown tables, which a forge or a mail reader shows, one for each group.
 
 /// The baselines, a table for each group, and the remarks.
 pub fn markdown(comparison: &Comparison) -> String {
@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn weighty_differences_come_first_and_facts_are_short() {
         let (mut a, mut b) = (head("a", 1, 1), head("b", 1, 1));
-        // Without a processor it is unknown whether there is a hypervisor.
+        // Without a processor model it is unknown whether there is a hypervisor.
         for head in [&mut a, &mut b] {
             head.fingerprints[0].cpu_model = Some("EPYC".into());
         }
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_is_told_once() {
+    fn a_reason_is_printed_once() {
         let all = compare(&[head("a", 1, 1), head("b", 1, 1), head("c", 1, 1)], &[], Options::default());
         assert_eq!(all.remarks().len(), 1);
         assert!(all.remarks()[0].starts_with("all baselines: all cases: unreplicated: one boot a side"));
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_set_off_and_every_row_is_whole() {
+    fn a_change_is_bold_and_every_row_has_all_cells() {
         let (old, mut new) = (head("old", 5, 1), head("new", 5, 1));
         scale_cases(&mut new, "syscall/getpid", 1.1);
         let text = markdown(&compare(&[old, new], &[], Options::default()));

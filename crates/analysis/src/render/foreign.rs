@@ -1,7 +1,7 @@
-//! A record in the formats that other tools take: values for what watches trends, outcomes for what lists tests.
+//! A record in the formats of other tools: values for tools that watch trends, outcomes for tools that list tests.
 //!
-//! Only measured cases have values. The figure is that which the table shows first, its ends those between which the next
-//! run's will lie.
+//! Only measured cases have values. The figure is the one that the table shows first; the next run's figure will lie between
+//! its ends.
 
 use crate::error::{Error, Result};
 use crate::render::sheet::indented_json;
@@ -13,8 +13,8 @@ use syscost_engine::record::quantity::{
 use syscost_engine::record::{CaseRecord, GroupRun, Interval, Measured, Outcome, Record};
 use syscost_engine::render::metric_page::{MetricFamily, MetricFormat, MetricKind, MetricPage, Sample};
 
-// JUnit's XML, which every CI shows as a list of tests: a group is a suite, a case a test. A disproved claim is a failure;
-// what was skipped or disturbed is skipped, with its reason.
+// JUnit's XML, which every CI shows as a list of tests: a group is a suite, a case a test. A disproved claim is a failure. A
+// skipped or disturbed case is skipped, with its reason.
 
 /// The record as a list of tests.
 pub fn junit_xml(record: &Record) -> String {
@@ -56,7 +56,7 @@ fn outcome_xml(case: &CaseRecord, unit: &str) -> String {
     }
 }
 
-/// Text as XML takes it: its marks escaped, characters that no XML may hold replaced.
+/// Text for XML: markup characters are escaped, and characters that XML forbids are replaced.
 pub fn escape_xml(text: &str) -> String {
     let one = |c: char| match c {
         '&' => "&amp;".into(),
@@ -70,10 +70,11 @@ pub fn escape_xml(text: &str) -> String {
     text.chars().map(one).collect::<String>()
 }
 
-// LAVA, which runs tests on boards: the lines that Linaro's test definitions hand to `lava-test-case`, one a case.
+// Lines for LAVA, which runs tests on boards. Linaro's test definitions pass them to `lava-test-case`, one for each case.
 
-/// `NAME pass FIGURE UNIT`, `NAME fail` or `NAME skip`. A case that was disturbed has no result, and is skipped. Of an id all but
-/// ASCII letters, digits, `_` and `-` becomes a dot, since a name becomes part of an address and of a path there.
+/// One line for each case: `NAME pass FIGURE UNIT`, `NAME fail` or `NAME skip`. A disturbed case has no result and is skipped.
+/// In a name, every character of the id except ASCII letters, digits, `_` and `-` becomes a dot, because LAVA uses names in
+/// addresses and paths.
 pub fn lava_lines(record: &Record) -> String {
     record.cases().map(|(_, case)| case_line(case, &record.unit)).collect()
 }
@@ -90,16 +91,16 @@ fn case_line(case: &CaseRecord, unit: &str) -> String {
     }
 }
 
-// OpenMetrics, which Prometheus and its relatives take: the figures of the record and the numbers of its cases.
+// OpenMetrics, which Prometheus and related tools read: the figures of the record and the numbers of its cases.
 
-/// Nanoseconds of a second, which is the unit that these tools want.
+/// Nanoseconds in a second, the unit of time in OpenMetrics.
 const SECOND: f64 = 1e9;
 
-/// Name, help, and what of an interval it is.
+/// The name and help text of a gauge, and the function that takes its value from an interval.
 type Gauge = (&'static str, &'static str, fn(Interval) -> f64);
 
-/// Gauges: the run and its machine, the figure and its ends by case, and the number of cases by outcome. A record does not
-/// name its `host`, which is left out where it is unknown.
+/// The record as gauges: the run and its machine, the figure and its ends for each case, and the number of cases by outcome. A
+/// record does not name its `host`, so the label is left out if it is unknown.
 pub fn open_metrics_text(record: &Record, host: Option<&str>) -> String {
     let is_time = [NANOSECONDS, DISPLACED].contains(&&*record.unit);
     let (unit, scale) = if is_time { ("seconds", SECOND) } else { ("events", 1.0) };
@@ -141,7 +142,7 @@ pub fn open_metrics_text(record: &Record, host: Option<&str>) -> String {
     page.finish()
 }
 
-/// What tells this run from others: join them to the figures, or look them up by a figure that moved.
+/// The labels that distinguish this run from others. A query can join them to the figures.
 fn run_labels(record: &Record, host: Option<&str>) -> Vec<(&'static str, String)> {
     let version = record.tool.trim_start_matches("syscost ");
     let kernel = record.fingerprint.kernel_release.as_deref();
@@ -152,8 +153,8 @@ fn run_labels(record: &Record, host: Option<&str>) -> Vec<(&'static str, String)
 
 // JSON for services that draw trends: Bencher and github-action-benchmark. In both a smaller value is better.
 
-/// Bencher Metric Format: by case, by measure, value with its ends. The measure `latency` is in nanoseconds by Bencher's own
-/// definition; a count is a measure with the name of its event.
+/// Bencher Metric Format: for each case and measure a value with its ends. The measure `latency` is in nanoseconds by
+/// Bencher's own definition; a count is a measure with the name of its event.
 ///
 /// # Errors
 /// Never in practice: the text is made in memory.
@@ -169,7 +170,7 @@ pub fn bencher_json(record: &Record) -> Result<String> {
 /// The list that github-action-benchmark takes as `customSmallerIsBetter`.
 ///
 /// # Errors
-/// As those of [`bencher_json`].
+/// Those of [`bencher_json`].
 pub fn action_benchmark_json(record: &Record) -> Result<String> {
     let cases = case_figures(record).map(|(id, Interval { estimate, low, high })| {
         json!({
@@ -186,11 +187,11 @@ fn case_figures(record: &Record) -> impl Iterator<Item = (&str, Interval)> {
 
 // KCIDB, the Linux Foundation's database of kernel tests: a report by its schema 5, one test a case.
 
-/// The tests of this run against a build, which KCIDB knows by `ORIGIN:ID`. A figure is in seconds; a claim that was disproved is an
-/// error of the test and says nothing of the kernel; a disturbed case missed its run.
+/// The tests of this run against a build, which KCIDB identifies by `ORIGIN:ID`. Figures are in seconds. A disproved claim is
+/// an error of the test, not of the kernel. A disturbed case counts as one that missed its run.
 ///
 /// # Errors
-/// The build has no origin before a colon, or one that is not of lower-case letters, digits and `_`.
+/// `build` has no origin before a colon, or the origin has characters other than lower-case letters, digits and `_`.
 pub fn kcidb_report(record: &Record, build: &str) -> Result<String> {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     let origin = build.split_once(':').map(|(origin, _)| origin);
@@ -226,7 +227,7 @@ fn test_json(record: &Record, case: &CaseRecord, origin: &str, build: &str) -> V
     test
 }
 
-/// The figure, and what a database has no field for: the ends of the next run's interval and the median of all samples.
+/// The figure, and the values for which KCIDB has no field: the ends of the next run's interval and the median of all samples.
 fn figure_json(measured: &Measured, unit: &str) -> (Value, Value) {
     let (unit, share) = if unit == NANOSECONDS { ("s", 1e-9) } else { (unit, 1.0) };
     let figure = measured.figure();
@@ -236,14 +237,14 @@ fn figure_json(measured: &Measured, unit: &str) -> (Value, Value) {
     (number, json!({ "syscost": misc }))
 }
 
-/// An id with dots between its parts; in a part all but ASCII letters, digits, `_` and `-` becomes `_`.
+/// An id with dots between its parts. In a part, every character except ASCII letters, digits, `_` and `-` becomes `_`.
 fn dotted_path(id: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "_-".contains(c) { c } else { '_' };
     let part = |part: &str| if part.is_empty() { "_".into() } else { part.chars().map(plain).collect() };
     id.split('/').map(part).collect::<Vec<String>>().join(".")
 }
 
-/// The schema refuses the character NUL.
+/// The text without the character NUL, which the schema refuses.
 fn remove_nul(text: &str) -> String {
     text.replace('\0', "")
 }

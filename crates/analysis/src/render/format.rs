@@ -1,5 +1,5 @@
-//! A record as Markdown for a discussion, CSV for a spreadsheet, JSON for a program: all columns, and all decimals in
-//! CSV and JSON.
+//! A record as Markdown for a discussion, CSV for a spreadsheet, and JSON for a program. All have every column; CSV and JSON
+//! have all decimals.
 
 use super::sheet::{CRLF, csv_text, markdown_table, number_cell};
 use crate::error::Result;
@@ -31,7 +31,7 @@ impl CsvCase<'_> {
         self.case.measured().map(value).unwrap_or_default()
     }
 
-    /// The evidence of a measured case; of any other the reason why there is no number.
+    /// The evidence of a measured case; for any other case the reason why there is no number.
     fn sentence(&self) -> String {
         self.case.outcome.reason().map_or_else(|| self.text_cell(|m| m.evidence.join(" ")), str::to_owned)
     }
@@ -40,7 +40,7 @@ impl CsvCase<'_> {
 /// The head of a column of CSV, and its cell.
 type CsvColumn = (&'static str, fn(&CsvCase<'_>) -> String);
 
-/// The fixed columns of CSV; those of the values from elsewhere follow.
+/// The fixed columns of CSV. The columns of other sources' values follow them.
 const CSV_COLUMNS: [CsvColumn; 42] = [
     ("id", |row| row.case.id.clone()),
     ("title", |row| row.case.title.clone()),
@@ -88,7 +88,7 @@ const CSV_COLUMNS: [CsvColumn; 42] = [
     ("sentence", |row| row.sentence()),
 ];
 
-/// A head and one line a case, as RFC 4180 has it, every figure with all its decimals.
+/// The record as CSV by RFC 4180: a head and one line for each case, every figure with all its decimals.
 ///
 /// # Errors
 /// Never in practice: the text is made in memory.
@@ -123,7 +123,7 @@ fn event_text(m: &Measured) -> String {
 /// The head of a column of Markdown, and its cell for a case in this unit.
 type Column = (&'static str, fn(&Measured, &str) -> String);
 
-/// The columns of Markdown after that of the operation.
+/// The columns of Markdown after the column of the operation.
 const COLUMNS: [Column; 10] = [
     ("hardware", |m, unit| predicted_text(m, unit, |p| p.hardware)),
     ("software", |m, unit| predicted_text(m, unit, |p| p.software)),
@@ -140,10 +140,10 @@ const COLUMNS: [Column; 10] = [
     }),
     ("evidence", |m, _| evidence_text(m)),
 ];
-/// The column that says how a case without a number ended; of a count its head is the unit.
+/// The column that shows how a case without a number ended. If the unit is a count, its head is the unit.
 const QUIET: &str = "quiet";
 
-/// Tables that a forge or a wiki shows, with every column: for each group a heading, a table, and its reasons, fits and notes.
+/// The record as Markdown, with every column: for each group a heading, a table, and its reasons, fits and notes.
 pub fn markdown(record: &Record, against: &[Against<'_>]) -> String {
     let mut text = format!("# {}\n\n{}, {}, seed {}\n", record.run, record.tool, record.scale, record.seed);
     for group in record.groups.iter().filter(|group| !group.cases.is_empty()) {
@@ -177,7 +177,7 @@ fn case_row(case: &CaseRecord, unit: &str, against: &[Against<'_>]) -> Vec<Strin
     std::iter::once(format!("`{}`", case.id)).chain(own).chain(elsewhere).collect()
 }
 
-/// How a case without a number ended.
+/// The word for the outcome of a case without a number.
 fn outcome_word(outcome: &Outcome) -> &'static str {
     if matches!(outcome, Outcome::Failed(_)) { "**FAILED**" } else { outcome.status_word() }
 }
@@ -249,7 +249,7 @@ mod tests {
         let lines: Vec<&str> = text.split_terminator("\r\n").collect();
         assert_eq!(lines.len(), 1 + record.cases().count());
         for line in &lines {
-            // A quoted sentence of the fixture has one comma at most, other cells have none.
+            // A quoted sentence of the fixture has at most one comma; other cells have none.
             let commas = line.matches(',').count() - usize::from(line.contains('"'));
             assert_eq!(commas, CSV_COLUMNS.len(), "{line}");
         }
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_stand_under_their_heads() {
+    fn figures_are_in_their_columns() {
         let text = csv(&fixture_run::fixture_record(), &[]).unwrap();
         let row: Vec<&str> =
             text.lines().find(|l| l.starts_with("call/u64/3,")).unwrap().split(',').collect();
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tail_stands_under_its_heads() {
+    fn tail_percentiles_are_in_their_columns() {
         let text = csv(&fixture_run::fixture_record(), &[]).unwrap();
         let row = text.lines().find(|line| line.starts_with("syscall/getpid/cold,")).unwrap();
         let cells: Vec<_> = row.split(',').collect();
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons_and_lines_stand_below_their_group() {
+    fn reasons_and_fitted_lines_are_below_their_group() {
         let text = markdown(&fixture_run::fixture_record(), &[]);
         let call = text.split("## ").find(|part| part.starts_with("call")).unwrap();
         assert!(call.contains("* **FAILED** `call/f64/0`: time(2n)"), "{call}");
@@ -292,14 +292,14 @@ mod tests {
     }
 
     #[test]
-    fn a_distribution_is_told() {
+    fn a_distribution_is_printed() {
         assert!(
             markdown(&fixture_run::fixture_record(), &[]).contains("* `syscall/getpid/cold`: p5 1.902 µs")
         );
     }
 
     #[test]
-    fn what_follows_is_told() {
+    fn a_derived_figure_is_printed() {
         let text = markdown(&fixture_run::fixture_record(), &[]);
         assert!(text.contains("* `syscall/getpid/cold`: switch 1.157 µs [1.155, 1.158]"), "{text}");
     }

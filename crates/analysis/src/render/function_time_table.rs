@@ -10,7 +10,7 @@ use syscost_engine::render::terminal_text::{
     count_with_noun, paint, prose_width, table, table_width, wrap, wrap_sentences,
 };
 
-/// Functions of a case that are shown.
+/// The most functions of a case that are shown.
 const ROWS: usize = 10;
 
 /// The table of one case.
@@ -50,7 +50,7 @@ fn heading(study: &FunctionTimes, scale: &Scale) -> String {
     format!("{}: {measured}, {samples} samples of {}", study.id, study.event)
 }
 
-/// Where the time goes, or went, in one line.
+/// One line on the classes that make up the time, or the difference.
 fn class_sentence(study: &FunctionTimes, scale: &Scale) -> String {
     let significant = study.classes.iter().filter(|row| row.is_significant);
     let all: Vec<_> = match study.total.sides_ns[..] {
@@ -82,7 +82,7 @@ fn cells(row: &TimeRow, study: &FunctionTimes, scale: &Scale) -> [String; 5] {
     ]
 }
 
-/// What is not in the table: smaller functions, and those that chance can explain.
+/// Sentences on the functions that are not in the table: smaller ones, and those that chance can explain.
 fn rest_sentences(study: &FunctionTimes, scale: &Scale) -> Vec<String> {
     let (is_difference, sides) = (study.samples.len() == 2, study.samples.iter().copied());
     let figure = |ns: f64| if is_difference { scale.signed(ns) } else { scale.plain(ns) };
@@ -107,7 +107,7 @@ fn rest_sentences(study: &FunctionTimes, scale: &Scale) -> Vec<String> {
     sentences
 }
 
-/// The unit and decimals of a case, chosen by its time.
+/// The unit and the number of decimals of a case, chosen by its time.
 struct Scale {
     ns: f64,
     unit: &'static str,
@@ -176,10 +176,10 @@ fn csv_columns<'a>() -> [Column<CsvLine<'a>>; 11] {
     ]
 }
 
-/// All functions and classes of all cases.
+/// All functions and classes of all cases as CSV.
 ///
 /// # Errors
-/// None that is known.
+/// No known case: the text is made in memory.
 pub fn function_times_csv(cases: &[FunctionTimes]) -> Result<String> {
     let rows = cases.iter().filter(|study| study.failure.is_none()).flat_map(|study| {
         let total = [(study, "total", &study.total)].into_iter();
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_has_its_interval_and_what_is_not_significant_is_no_row() {
+    fn a_difference_has_its_interval_and_insignificant_functions_have_no_row() {
         let text = function_table(&compared(), Layout::default());
         for words in [
             "100.0 ns, then 151.0 ns: +51.0 ns [+49.0, +53.0], +51.0 %; 16 pairs, 900 and 1000 samples of cpu-clock",

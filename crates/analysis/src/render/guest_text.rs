@@ -1,4 +1,4 @@
-//! Kernels that ran as guests, in words: their identities and their differences.
+//! Describes kernels that ran as guests: their identities and their differences.
 
 use crate::record::paired::PairedGuests;
 use syscost_engine::record::guest_side::{GuestSide, Identity};
@@ -44,15 +44,15 @@ pub fn difference_lines(sides: &[GuestSide; 2], configurations: &[String]) -> Ve
     said
 }
 
-/// The words of one command line that another lacks.
+/// The words of the command line `line` that `other` lacks; `nothing more` if there are none.
 fn words_only_in(line: &str, other: &str) -> String {
     let theirs: Vec<_> = other.split_whitespace().collect();
     let own: Vec<_> = line.split_whitespace().filter(|word| !theirs.contains(word)).collect();
     if own.is_empty() { "nothing more".into() } else { own.join(" ") }
 }
 
-/// The text above the verdicts on two guests that took turns: the clock of the times, the identities of the kernels, why one
-/// did not boot, and their differences.
+/// The lines above the verdicts on two guests that took turns: the clock of the times, the identities of the kernels, the
+/// reasons for failed boots, and the differences.
 pub fn heading_lines(guests: &PairedGuests) -> Vec<String> {
     let mut said: Vec<String> = guests
         .clock
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_boot_that_failed_is_told_with_its_kernel() {
+    fn a_failed_boot_is_printed_with_its_kernel() {
         let mut guests = guests();
         guests.sides[1].faults.push("it panicked".into());
         assert!(heading_lines(&guests).contains(&"it panicked".to_owned()));

@@ -16,28 +16,28 @@ use syscost_engine::render::display_width;
 use syscost_engine::render::table::Layout;
 use syscost_engine::render::terminal_text::{count_with_noun, prose_width, table, wrap, wrap_sentences};
 
-/// Which rows are shown.
+/// The rows that are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowChoice {
-    /// All rows of a small comparison; of a large one the canaries and the rows that are neither the same nor
-    /// inconclusive. CSV and JSON hold all rows.
+    /// All rows of a small comparison. For a large one the canaries, and the rows that are neither the same nor
+    /// inconclusive. CSV and JSON have all rows.
     Usual,
-    /// Faster or slower.
+    /// The rows that are faster or slower.
     Changed,
     /// All rows.
     All,
 }
 
 impl RowChoice {
-    /// The rows for a program: those that changed, or all.
+    /// The rows for a program: only the changed ones for [`Self::Changed`], otherwise all.
     fn rows_for_program(self, rows: &[Row]) -> Vec<&Row> {
         rows.iter().filter(|row| self != Self::Changed || row.judgement.verdict.is_change()).collect()
     }
 }
 
-/// Most rows that are all shown. If there are more, the cases without a change are only counted.
+/// The most rows up to which all are shown. If there are more, the cases without a change are only counted.
 const MANY: usize = 40;
-/// Reasons for skipped cases that are shown.
+/// The most reasons for skipped cases that are shown.
 const REASONS: usize = 3;
 
 /// The report of a comparison for a person.
@@ -47,7 +47,7 @@ pub struct PairedTable<'a> {
     shown: Vec<&'a Row>,
     /// The rows of all cases that either side could run.
     all: Vec<&'a Row>,
-    /// How many have no row because there are too many.
+    /// The number of cases that have no row because there are too many.
     folded: usize,
 }
 
@@ -72,7 +72,7 @@ impl<'a> PairedTable<'a> {
     }
 }
 
-/// The cases that neither side could run, and why.
+/// The ids of the cases that neither side could run, each with the reason.
 fn skipped_cases(paired: &Paired) -> impl Iterator<Item = (&str, &str)> {
     paired.cases.iter().filter_map(|case| match &case.ended {
         Some(Ended { why: Why::Skipped, sentence }) => Some((case.id.as_str(), sentence.as_str())),
@@ -80,7 +80,7 @@ fn skipped_cases(paired: &Paired) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// What the heads and marks mean.
+/// The legend of the heads and marks.
 const LEGEND: &str = "canary: arithmetic, which neither side can change; pairs: those judged, + those disturbed and left \
                       out; smallest seen: the smallest change that this number of pairs shows four times in five.";
 
@@ -112,7 +112,7 @@ fn row_cells(row: &Row) -> [String; 8] {
     ]
 }
 
-/// Two decimals; what rounds to nothing has no minus.
+/// A share in percent with sign and two decimals; a value that rounds to 0 has no minus.
 fn signed_percent(share: f64) -> String {
     let percent = 100.0 * share;
     let percent = if percent.abs() < 0.005 { 0.0 } else { percent };
@@ -137,7 +137,7 @@ impl PairedTable<'_> {
         text + &render_answer(&self.all, layout)
     }
 
-    /// The report for a discussion.
+    /// The report in Markdown, for a discussion.
     pub fn render_markdown(&self) -> String {
         let mut text = format!("A: {}  \nB: {}\n\n", self.paired.sides[0], self.paired.sides[1]);
         let guests: Vec<_> = self.paired.guests.iter().flat_map(heading_lines).collect();
@@ -165,7 +165,7 @@ impl PairedTable<'_> {
                 count_with_noun(self.folded, "case has no row", "cases have no row")
             ));
         }
-        // Skip rows the user did not ask for. If the list was cut, use the rows that are missing, too.
+        // Rows that the user did not select have no sentence. If rows were folded, those have their sentences, too.
         let rows = if self.folded > 0 { &self.all } else { &self.shown };
         said.extend(group_sentences(rows.iter().flat_map(|row| {
             let words = row.judgement.reason.iter().chain(&row.remark);
@@ -193,7 +193,7 @@ impl PairedTable<'_> {
     }
 }
 
-/// The table, whole where the terminal is wide enough, and what its columns mean or which were left out.
+/// The table, with all columns if the terminal is wide enough, and its legend or the columns that were left out.
 fn table_and_legend(shown: &[&Row], clock: ClockKind, layout: Layout) -> (String, String) {
     let rows = || shown.iter().map(|row| (Tone::from_verdict(row.judgement.verdict), row_cells(row)));
     let whole = |layout| table(column_heads(clock), rows(), usize::MAX, layout);
@@ -219,21 +219,22 @@ fn render_answer(all: &[&Row], layout: Layout) -> String {
     answer::render_answer(&compared.collect::<Vec<_>>(), rest, layout)
 }
 
-/// How many cases neither side could run, and the most frequent reasons.
+/// A sentence with the number of cases that neither side could run, and the most frequent reasons.
 fn why_skipped(paired: &Paired) -> Option<String> {
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
     skipped_cases(paired).for_each(|(_, why)| *reasons.entry(why).or_default() += 1);
     let mut reasons: Vec<_> = reasons.into_iter().collect();
     reasons.sort_by_key(|&(why, cases)| (Reverse(cases), why));
     let all: usize = reasons.iter().map(|(_, cases)| cases).sum();
-    let told = reasons
+    let named = reasons
         .iter()
         .take(REASONS)
         .map(|(why, cases)| if all == *cases { (*why).to_owned() } else { format!("{cases}: {why}") });
-    let told = told.chain((reasons.len() > REASONS).then(|| "others, which `--format json` has".to_owned()));
+    let named =
+        named.chain((reasons.len() > REASONS).then(|| "others, which `--format json` has".to_owned()));
     let all = count_with_noun(all, "case was", "cases were");
     (!reasons.is_empty())
-        .then(|| format!("{all} skipped on both sides: {}", told.collect::<Vec<_>>().join("; ")))
+        .then(|| format!("{all} skipped on both sides: {}", named.collect::<Vec<_>>().join("; ")))
 }
 
 /// The number of rows with each verdict, in words, without the canaries.
@@ -272,7 +273,7 @@ fn csv_columns<'a>() -> [Column<(&'a Row, ClockKind)>; 12] {
 /// The chosen rows as CSV.
 ///
 /// # Errors
-/// As of [`csv_table`].
+/// Those of [`csv_table`].
 pub fn rows_csv(clock: ClockKind, rows: &[Row], choice: RowChoice) -> Result<String> {
     let rows = choice.rows_for_program(rows).into_iter();
     csv_table(LF, &csv_columns(), rows.map(|row| (row, clock)))
@@ -283,7 +284,7 @@ mod tests {
     use super::*;
     use crate::record::paired::{CasePairs, PairRecord};
 
-    /// A case with 24 pairs that differ by this much.
+    /// A case with 24 pairs that have this log ratio.
     fn case(id: String, difference: f64) -> CasePairs {
         let pair =
             PairRecord { difference, cost_ns: [100.0, 100.0 * difference.exp()], ..PairRecord::default() };
@@ -332,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn few_rows_and_all_that_are_asked_for_are_shown() {
+    fn few_rows_or_all_selected_rows_are_shown() {
         assert!(
             terminal_text(20, RowChoice::Usual).contains("same/19")
                 && terminal_text(100, RowChoice::All).contains("same/99")

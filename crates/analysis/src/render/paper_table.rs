@@ -1,4 +1,4 @@
-//! The tables of the displacement paper: the published columns, those of a run, and the error terms.
+//! The tables of the displacement paper: the published columns, the columns of a run, and the error terms.
 
 mod rate_sheet;
 
@@ -7,10 +7,10 @@ use crate::study::paper::{GROUP, Paper, displacement_of, find_displacement};
 use syscost_engine::record::{Displaced, Interval, Record};
 use syscost_engine::study::executions::pool_intervals;
 
-/// Heads of the two estimators of a displaced time.
+/// The column heads of the two estimators of a displaced time.
 const PAPERS: &str = "paper's";
 const OURS: &str = "gap";
-/// What they are.
+/// The note that explains the two estimators.
 const ESTIMATORS: &str = "paper's: T(2) − L(2)·τ of the fluid, an operation; gap: the same time from the gaps that the fluid saw, which \
     needs no calibration in another run and stands where the machine was not quiet";
 
@@ -29,7 +29,7 @@ pub fn paper_sheets(paper: &Paper, record: &Record) -> Vec<Sheet> {
     ]
 }
 
-/// For each sheet, the beginnings of the ids of its cases. The last sheet, of error terms, takes every case.
+/// For each sheet, the prefixes of the ids of its cases. The last sheet, of error terms, takes every case.
 const WAYS: [&[&str]; 6] = [
     &["compute/"],
     &["loopback/", "steered/", "nodes/", "tcp-peer/"],
@@ -39,7 +39,7 @@ const WAYS: [&[&str]; 6] = [
     &[""],
 ];
 
-/// The sheets for which the record has a number.
+/// The sheets for which the record has at least one number.
 pub fn filled_sheets(paper: &Paper, record: &Record) -> Vec<Sheet> {
     let names = displaced_cases(record).filter_map(|(id, _)| id.strip_prefix(GROUP)?.strip_prefix('/'));
     let names: Vec<_> = names.collect();
@@ -52,7 +52,7 @@ pub fn filled_sheets(paper: &Paper, record: &Record) -> Vec<Sheet> {
         .collect()
 }
 
-/// The cases of the group that have a number, by their ids.
+/// The cases of the group that have a number, each with its id.
 fn displaced_cases(record: &Record) -> impl Iterator<Item = (&str, Displaced)> {
     let cases = record.groups.iter().filter(|run| run.name == GROUP).flat_map(|run| &run.cases);
     cases.filter_map(|case| Some((&*case.id, displacement_of(case)?)))
@@ -61,7 +61,7 @@ fn displaced_cases(record: &Record) -> impl Iterator<Item = (&str, Displaced)> {
 /// A cell and the name of its column.
 type NamedCell = (&'static str, String);
 
-/// A sheet of named cells, whose head is the names. There is at least one row.
+/// A sheet of named cells. The names become the head. There must be at least one row.
 fn named_sheet(title: String, rows: impl Iterator<Item = Vec<NamedCell>>, notes: Vec<String>) -> Sheet {
     let mut sheet = Sheet { title, notes, ..Sheet::default() };
     for row in rows {
@@ -97,7 +97,7 @@ fn computation_sheet(paper: &Paper, record: &Record) -> Sheet {
     named_sheet("Table 1: plain computation, µs an operation".into(), rows, notes)
 }
 
-/// The ways over which the second table sends, by the beginnings of their ids.
+/// The ways over which the second table sends, as prefixes of case ids.
 const SENT: [&str; 4] = ["loopback", "steered", "nodes", "tcp-peer"];
 
 fn send_sheet(paper: &Paper, record: &Record) -> Sheet {
@@ -210,7 +210,7 @@ fn error_sheet(record: &Record) -> Sheet {
 
 /// The wire between the two nodes, for a title.
 fn wire_phrase(record: &Record) -> String {
-    // A peer's station tells of its kernel; a node is this machine.
+    // A wire with a kernel release at its far end leads to a peer; a wire without one leads to a node of this machine.
     let wire = record.groups.iter().find(|run| run.name == GROUP).and_then(|run| run.wire.as_deref());
     match wire.filter(|wire| wire.far.fingerprint.kernel_release.is_none()).map(|wire| wire.rate.as_deref()) {
         Some(Some(rate)) => format!("; 2 nodes on a wire of {rate}"),
@@ -219,7 +219,7 @@ fn wire_phrase(record: &Record) -> String {
     }
 }
 
-/// The number of the cases of these ways that were measured on a quiet machine.
+/// A note with the number of the cases of these ways that were measured on a quiet machine.
 fn quiet_note(record: &Record, ways: &[&str]) -> String {
     let is_of_way = |id: &str| ways.iter().any(|way| id.starts_with(&format!("{GROUP}/{way}/")));
     let all: Vec<_> = displaced_cases(record).filter(|(id, _)| is_of_way(id)).collect();
@@ -242,7 +242,7 @@ fn format_signed(value: f64, places: usize) -> String {
     format!("{value:+.places$}")
 }
 
-/// Microseconds with four digits.
+/// The estimate in microseconds, with two decimals below 100 µs and one from there on.
 fn format_microseconds(interval: Option<Interval>) -> String {
     interval.map_or(NOTHING.into(), |interval| {
         let us = interval.estimate / 1e3;
@@ -255,7 +255,8 @@ fn format_percent_more(one: Option<Interval>, than: Option<Interval>) -> String 
     ratio.map_or(NOTHING.into(), |percent| format_signed(percent, 2))
 }
 
-/// How much more than accounting the paper's estimate is: in the executions that have it, each against its own accounts.
+/// The percentage by which the paper's estimate exceeds accounting. Only executions with the estimate count, each against its
+/// own accounting.
 fn format_papers_more(ours: Option<&Displaced>) -> String {
     let more = |one: &Displaced| Some(Interval::exactly(one.paper?.estimate / one.charged?.estimate - 1.0));
     let pooled = ours.and_then(|ours| pool_intervals(ours.each_execution().iter().filter_map(more)));
@@ -304,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn our_columns_stand_beside_those_of_1997() {
+    fn our_columns_are_beside_the_published_ones() {
         let displaced = Displaced {
             quiet: true,
             charged: ten_percent_interval(10e3),
@@ -318,7 +319,7 @@ mod tests {
             paper_sheets(&paper, &record_of_cases(vec![measured_case("nodes/3000B", displaced.clone())]));
         let row = &sheets[1].rows[2];
         assert_eq!(row[..4], ["3000B", "777", "1280", "+64.74"]);
-        // Behind loopback and steered, six columns each.
+        // The columns after those of loopback and steered, which have six each.
         let named = &sheets[1].head[16..22];
         assert_eq!(named, ["2 nodes acc.", "paper's", "%", "gap", "%", "95 %"]);
         assert_eq!(row[16..22], ["10.00", "15.00", "+50.00", "20.00", "+100.0", "[90.0, 110.0]"]);
@@ -336,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn an_execution_without_the_papers_estimate_is_not_held_against_it() {
+    fn an_execution_without_the_papers_estimate_does_not_count() {
         let execution = |charged: f64, paper: Option<f64>| Displaced {
             charged: ten_percent_interval(charged),
             paper: paper.and_then(ten_percent_interval),
@@ -360,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wire_is_told_where_there_was_one() {
+    fn the_title_names_the_wire_if_there_was_one() {
         let over = |wire: Option<Wire>| {
             let mut record = record_of_cases(Vec::new());
             record.groups[0].wire = wire.map(Box::new);

@@ -1,4 +1,4 @@
-//! The one writer of tables: a table as text for a terminal, as Markdown, as CSV; and a value as JSON.
+//! Writes tables as text for a terminal, as Markdown and as CSV, and values as JSON.
 
 use crate::error::{Error, Result};
 use serde::Serialize;
@@ -12,28 +12,28 @@ pub struct Sheet {
     pub title: String,
     /// Heads of the columns.
     pub head: Vec<String>,
-    /// Cells. The first of a row is text, the others numbers.
+    /// The rows of cells. The first cell of a row is text, the others are numbers.
     pub rows: Vec<Vec<String>>,
-    /// Notes below it.
+    /// Notes below the table.
     pub notes: Vec<String>,
 }
 
-/// A cell of the first column is not cut shorter than this.
+/// The least width, in terminal columns, to which a cell of the first column is cut.
 const SHORTEST: usize = 16;
-/// A column is left out where the first would be cut shorter than this.
+/// The width of the first column, in terminal columns, below which another column is left out.
 const SHORT: usize = 28;
-/// What may stand behind the text of a first cell, and is not cut off.
+/// The mark that may follow the text of a first cell. It is not cut off.
 const MARK: &str = " *";
 
 impl Sheet {
-    /// For a terminal of this width: the last column is left out if the first would be too narrow. See
+    /// The table as text for a terminal of this width. The last column is left out if the first would be too narrow. See
     /// [`Sheet::fit_by_leaving_out`].
     pub fn fit_to_terminal(&self, layout: Layout) -> String {
         self.fit_by_leaving_out(layout, self.head.last().map(String::as_str).as_slice())
     }
 
-    /// For a terminal of this width: columns with these heads are left out, one after another, until the first has room; it is
-    /// cut, and notes are broken between words. A pipe gets the whole.
+    /// The table as text for a terminal of this width. Columns with these heads are left out, one after another, until the first
+    /// column has room. Then the first column is cut, and notes are wrapped. A pipe gets the whole table.
     pub fn fit_by_leaving_out(&self, layout: Layout, heads: &[&str]) -> String {
         let Some(width) = layout.width.map(usize::from) else { return self.to_text() };
         let mut sheet = Self { notes: Vec::new(), ..self.clone() };
@@ -63,7 +63,7 @@ impl Sheet {
         std::iter::once(&mut self.head).chain(&mut self.rows).for_each(|row| drop(row.remove(at)));
     }
 
-    /// The columns of a line of this width that the cells beyond the first leave to it.
+    /// The width that the other columns leave to the first, in a line of this width.
     fn first_column_room(&self, width: usize) -> usize {
         let others: usize = self.column_widths().into_iter().skip(1).map(|column| column + 2).sum();
         width.saturating_sub(others)
@@ -77,7 +77,7 @@ impl Sheet {
         (0..self.head.len()).map(|column| widest(column).unwrap_or(0)).collect()
     }
 
-    /// Aligned columns, numbers to the right.
+    /// The table as text with aligned columns, numbers to the right.
     fn to_text(&self) -> String {
         let all: Vec<_> = std::iter::once(&self.head).chain(&self.rows).cloned().collect();
         let lines = cell::align_columns(&all, |at| (at == 0, 2));
@@ -85,14 +85,14 @@ impl Sheet {
         format!("{}\n\n{}\n{}{notes}", self.title, lines.join("\n"), if notes.is_empty() { "" } else { "\n" })
     }
 
-    /// For a discussion.
+    /// The table as Markdown, for a discussion.
     pub fn to_markdown(&self) -> String {
         let table = markdown_table(&self.head, |column| column == 0, self.rows.iter().cloned());
         let notes: String = self.notes.iter().map(|note| format!("\n* {note}")).collect();
         format!("### {}\n\n{table}{notes}\n", self.title)
     }
 
-    /// For a spreadsheet: the first column holds the title of the table.
+    /// The table as CSV, for a spreadsheet. The first column has the title of the table.
     ///
     /// # Errors
     /// Never in practice: the text is made in memory.
@@ -107,10 +107,10 @@ pub const CRLF: csv::Terminator = csv::Terminator::CRLF;
 /// The end of a line in Unix.
 pub const LF: csv::Terminator = csv::Terminator::Any(b'\n');
 
-/// A column of CSV: its head, and its cell in a row.
+/// A column of CSV: its head, and the function that gives its cell in a row.
 pub type Column<T> = (&'static str, fn(&T) -> String);
 
-/// The heads of these columns, and a line a row.
+/// CSV with the heads of these columns, and one line for each row.
 ///
 /// # Errors
 /// Never in practice: the text is made in memory.
@@ -138,7 +138,7 @@ pub fn csv_text(end: csv::Terminator, lines: impl Iterator<Item = Vec<String>>) 
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The cell of a number, with all its decimals; empty for none.
+/// The text of a number with all its decimals; empty for `None`.
 pub fn number_cell(value: Option<f64>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }
@@ -149,8 +149,8 @@ pub fn indented_json(of: &str, value: &impl Serialize) -> Result<String> {
     text.map(|text| text + "\n").map_err(|e| Error::file(of, "writing as JSON", e.into()))
 }
 
-/// A table: its heads, the columns that are text (numbers end at the right), and its rows. A bar in a cell is escaped, and a line
-/// break becomes a blank.
+/// A Markdown table of these heads and rows. `is_text` tells the columns of text, which are aligned left; numbers are aligned
+/// right. A bar in a cell is escaped, and a line break becomes a blank.
 pub fn markdown_table(
     heads: impl IntoIterator<Item = impl Into<String>>,
     is_text: impl Fn(usize) -> bool,
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_stand_to_the_right() {
+    fn numbers_are_aligned_right() {
         assert_eq!(sheet().to_text(), "Table 9\n\nsize      µs\n1000B    7.5\n20B    1,000\n\nA note.\n");
     }
 
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_are_quoted_where_they_must_be_and_nowhere_else() {
+    fn only_cells_that_need_quotes_are_quoted() {
         let cells =
             ["a,b", "say \"x\"", "two\nlines", "\r", "c", "", " ", "'", "µs; [1 2]", "#", "\t", "-1.5", "=1"];
         let text = "\"a,b\",\"say \"\"x\"\"\",\"two\nlines\",\"\r\",c,, ,',µs; [1 2],#,\t,-1.5,=1";

@@ -1,24 +1,24 @@
-//! Two or more baselines side by side: each against the first, case by case, with a verdict.
+//! Compares two or more baselines: each with the first, case by case, with a verdict.
 //!
 //! # The unit
 //!
-//! Each process gives one value of a case. Processes of one boot, or of one session, share the state of the machine. So a
-//! boot (if the sides ran in different boots, perhaps of different kernels) or a session (if all ran in one boot) is one
-//! [`Replicate`], and a change needs several that agree. A value is multiplied by the core's frequency beside it
-//! where that is known: cycles are compared. Between boots without a known frequency, values are divided by the mean of the
-//! canaries, which no kernel can change.
+//! Each process gives one value of a case. Processes of one boot, or of one session, share the state of the machine. So the
+//! unit, the [`Replicate`], is a boot if the sides ran in different boots, perhaps of different kernels. If all ran in one
+//! boot, it is a session. A change needs several replicates that agree. Where the core's frequency beside a value is known,
+//! the value is multiplied by it, so that cycles are compared. Between boots without a known frequency, values are divided
+//! by the mean of the canaries, which no kernel can change.
 //!
 //! # The rule, with five replicates a side or more
 //!
-//! The change is floor over floor ([`Floor`](crate::statistic::Floor)): the mean of the two lowest processes of each side.
-//! Half of its interval is the spread of the lowest values on the side with the larger spread: from the lowest to the
-//! last of the lowest third, which must be of three sessions or four boots. *Slower* is said if the whole interval lies above
-//! the threshold θ and half of the faster side's processes below the slower side's floor, *faster* mirrored, *same* if it
-//! lies within ± 2 % (or ± θ, if that is more). Any other change is
+//! The change is the ratio of the floors ([`Floor`](crate::statistic::Floor)). A floor is the mean of the two lowest processes
+//! of a side. The half-width of the interval is the larger of the two sides' spreads. A spread is the distance from the lowest
+//! value to the last of the lowest third, which must come from three sessions or four boots. The verdict is *slower* if the
+//! whole interval lies above the threshold θ and half of the faster side's processes lie below the slower side's floor.
+//! *Faster* is its mirror image. It is *same* if the interval lies within ± 2 % (or ± θ, if that is more), else
 //! *inconclusive*.
 //!
-//! Each row is judged by itself, and among a thousand unchanged rows up to ten may be called changed. Tried before this rule
-//! was taken, five sessions of three processes a side:
+//! Each row is judged by itself, and among a thousand unchanged rows up to ten may be called changed. The rule was chosen by
+//! this trial of five sessions of three processes a side:
 //!
 //! | | false alarms | 5 % found | median change that was enough |
 //! |---|---|---|---|
@@ -32,18 +32,19 @@
 //!
 //! A permutation test misses changes if one session in three is disturbed on each side, because it does not use the fact that
 //! noise only adds. The condition on half of the processes is for operations of several modes: one side may miss the fastest
-//! mode. Without the condition such rows had nearly all of the false alarms. Boots deviate to either side, since each draws a
-//! layout that stays. With deviations of 2 %, three boots that agree gave 3 % of false alarms, and four gave 0.7 %.
+//! mode. Without the condition such rows had nearly all of the false alarms. Boots deviate in both directions, because each
+//! boot has one random layout. With deviations of 2 %, requiring three boots that agree gave 3 % of false alarms, and
+//! requiring four gave 0.7 %.
 //!
-//! # With fewer
+//! # With fewer replicates
 //!
-//! One boot a side does not show how boots differ. Then means are compared, and the deviation is taken from other records of the machine: the variance of
-//! the replicates of each case within one fingerprint (and so one kernel), pooled over fingerprints. With at least four
-//! degrees of freedom (five records of one kernel) the verdict is given by Student's t, with p corrected by Benjamini
-//! and Hochberg (q = 0.01, both directions). Otherwise the change is shown, the verdict is inconclusive, and its reason
-//! names the missing records.
+//! One boot per side does not show how boots differ. Then means are compared, and the deviation comes from other records of
+//! the machine. It is the variance of the replicates of each case within one fingerprint (and so one kernel), pooled over
+//! fingerprints. With at least four degrees of freedom (five records of one kernel) Student's t gives the verdict, with p
+//! corrected by Benjamini and Hochberg (q = 0.01, both directions). Otherwise the change is shown, the verdict is
+//! inconclusive, and its reason names the missing records.
 //!
-//! The output depends on the heads and the options only, to the byte.
+//! The output depends only on the heads and the options: the same inputs give the same bytes.
 
 mod contender;
 #[cfg(test)]
@@ -71,19 +72,18 @@ use syscost_engine::record::Interval;
 use syscost_engine::record::quantity::is_instruction_unit;
 use syscost_engine::record::verdict::Verdict;
 
-/// The version of the layout of a comparison as JSON.
-/// 2: no seed, because nothing is drawn; `cycle`.
+/// The version of the layout of a comparison as JSON. Version 2 has no seed, because nothing is random, and adds `cycle`.
 pub const LAYOUT: u32 = 2;
 
-/// Changes up to this share are never called changes: below it lies what the layout of a binary does.
+/// The smallest threshold, as a share: the layout of a binary alone causes changes up to it.
 pub const LEAST_THRESHOLD: f64 = 0.01;
-/// A change within this share is called none, unless the threshold is larger.
+/// A change within ± this share is called *same*; the threshold takes its place if it is larger.
 pub const MARGIN: f64 = 0.02;
 
 /// Options of a comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// A change up to this share is none that matters; [`LEAST_THRESHOLD`] at least, unless counts are exact.
+    /// The largest change, as a share, that does not matter. It is at least [`LEAST_THRESHOLD`], unless counts are exact.
     pub threshold: f64,
 }
 
@@ -98,26 +98,26 @@ impl Default for Options {
 pub struct Comparison {
     /// Layout version, [`LAYOUT`].
     pub comparison: u32,
-    /// The threshold in force, a share.
+    /// The threshold that was applied, a share.
     pub threshold: f64,
-    /// Within which a change is none, a share.
+    /// The margin of *same*, a share: a change within ± it is none.
     pub margin: f64,
-    /// The baselines; the others are compared with the first.
+    /// The baselines. Each is compared with the first.
     pub baselines: Vec<Baseline>,
     /// The cases.
     pub rows: Vec<Row>,
     /// Number of rows that were left out because they have no change.
     pub left_out: usize,
-    /// The sum, with the rows that were left out for that.
+    /// The numbers of verdicts, including those of rows that were left out because they have no change.
     pub tally: Tally,
 }
 
 /// One baseline.
 #[derive(Clone, Debug, Serialize)]
 pub struct Baseline {
-    /// Its name; of two with one name the second has a number.
+    /// The name. If two baselines have one name, the second gets a number.
     pub name: String,
-    /// When it was made, Unix seconds.
+    /// Time at which the baseline was made, Unix seconds.
     pub created: u64,
     /// Smoke, default or full.
     pub scale: String,
@@ -131,7 +131,7 @@ pub struct Baseline {
     pub sessions: usize,
     /// The largest number of processes that measured a case.
     pub processes: usize,
-    /// Its relation to the first; `None` for the first.
+    /// The relation to the first baseline; `None` for the first itself.
     pub relation: Option<Relation>,
 }
 
@@ -140,18 +140,18 @@ pub struct Baseline {
 pub struct Relation {
     /// The unit of replication.
     pub replicate: Replicate,
-    /// Number of replicates of the first, and of this one.
+    /// Numbers of replicates of the first baseline and of this one.
     pub replicates: [usize; 2],
-    /// Canaries of this one over those of the first, by which every change is divided. `None` if that is not done.
+    /// The ratio of this baseline's canaries to the first's, by which every change is divided. `None` if no change is.
     pub canary: Option<f64>,
-    /// A core cycle of this one over that of the first, by which every change is divided in place of the canaries.
-    /// `None` where no frequency was inferred.
+    /// The ratio of this baseline's core cycle to the first's. Every change is divided by it in place of the canaries. `None`
+    /// if no frequency was inferred.
     pub cycle: Option<f64>,
-    /// Differences between machines, kernels and builds, the weightiest first; `ours` is the first's.
+    /// Differences between machines, kernels and builds, the weightiest first. Their `ours` is the first baseline.
     pub differences: Vec<Difference>,
     /// Warnings for the reader.
     pub warnings: Vec<String>,
-    /// Why nothing of it can be compared.
+    /// The reason if no case of the baseline can be compared.
     pub incomparable: Option<String>,
 }
 
@@ -162,17 +162,17 @@ pub struct Row {
     pub id: String,
     /// The bench group.
     pub group: String,
-    /// One a baseline.
+    /// One cell per baseline.
     pub cells: Vec<Cell>,
 }
 
 /// A case in one baseline.
 #[derive(Clone, Debug, Serialize)]
 pub struct Cell {
-    /// The floor of the processes' values, as far to either side as the lowest of them lie apart; of one process its
-    /// value with its 95 % interval.
+    /// The floor of the processes' values ± the spread of the lowest of them; for a single process its value with its
+    /// 95 % interval.
     pub value: Option<Interval>,
-    /// Against the first; `None` in the first itself.
+    /// The change against the first baseline; `None` in the first itself.
     pub change: Option<Change>,
 }
 
@@ -181,20 +181,20 @@ pub struct Cell {
 pub struct Change {
     /// The verdict.
     pub verdict: Verdict,
-    /// Why there is no stronger verdict.
+    /// The reason why there is no stronger verdict.
     pub reason: Option<String>,
-    /// This one's value over the first one's; above 1 is slower.
+    /// The ratio of this baseline's value to the first's; above 1 is slower.
     pub ratio: Option<f64>,
-    /// Its interval, which holds the true one in 95 of 100 comparisons or more.
+    /// The interval of the ratio, which contains the true ratio in at least 95 of 100 comparisons.
     pub interval: Option<[f64; 2]>,
     /// The data behind the verdict.
     pub basis: Option<Basis>,
-    /// By other records: the chance of such a change or a larger one, if the true one were no larger than the
-    /// threshold. `None` if the change itself is no larger.
+    /// The p-value by the deviation in other records: the probability of such a change or a larger one if the true change
+    /// were at most the threshold. `None` if the change itself is at most the threshold.
     pub p: Option<f64>,
     /// `p` adjusted for the number of rows of the column.
     pub p_among_all: Option<f64>,
-    /// Number of replicates of the first, and of this one.
+    /// Numbers of replicates of the first baseline and of this one.
     pub replicates: [usize; 2],
     /// The smallest change that would have been found here in 80 of 100 comparisons, percent.
     pub detectable_percent: Option<f64>,
@@ -210,8 +210,8 @@ pub enum Basis {
     History,
 }
 
-/// Compares every head with the first. `history` are other records; those of other machines and runs of the heads
-/// are ignored.
+/// Compares every head with the first. `history` has other records; records of other machines, and runs that the heads
+/// contain, are ignored.
 pub fn compare(heads: &[Head], history: &[Head], options: Options) -> Comparison {
     let indexes: Vec<Index<'_>> = heads.iter().map(Index::new).collect();
     let ids = measured_ids(heads);
@@ -245,13 +245,13 @@ pub fn compare(heads: &[Head], history: &[Head], options: Options) -> Comparison
     }
 }
 
-/// Whether its values are counts that repeat exactly.
+/// Whether the values of a head are counts that repeat exactly.
 pub fn is_exact(head: &Head) -> bool {
     is_instruction_unit(&head.unit)
 }
 
-/// Every id that at least one head measured, once: in the order of the first head, then the ids of the other heads only. An id
-/// that no head could measure has no row.
+/// The ids that at least one head measured, each once: in the order of the first head, then the ids that only other heads have.
+/// An id that no head could measure has no row.
 fn measured_ids(heads: &[Head]) -> Vec<&str> {
     let mut known = BTreeSet::new();
     let series = || heads.iter().flat_map(|head| &head.series);
@@ -273,7 +273,7 @@ fn row_without_changes(id: &str, indexes: &[Index<'_>]) -> Row {
 }
 
 impl Row {
-    /// Its changes, one for each baseline after the first.
+    /// The changes of the row, one for each baseline after the first.
     pub fn changes(&self) -> impl Iterator<Item = &Change> {
         self.cells.iter().filter_map(|cell| cell.change.as_ref())
     }
@@ -292,7 +292,7 @@ impl Comparison {
 type Weight = (u8, u64);
 
 impl Comparison {
-    /// Keeps some rows and their tally. Verdicts stay, because each was given among all rows.
+    /// Keeps only the rows whose ids are wanted, and counts the tally again. Verdicts stay as they were given among all rows.
     pub fn keep_rows(&mut self, wanted: impl Fn(&str) -> bool) {
         self.rows.retain(|row| wanted(&row.id));
         self.tally = Tally::from_rows(&self.rows);
@@ -305,7 +305,7 @@ impl Comparison {
         self.left_out += before - self.rows.len();
     }
 
-    /// Groups by their weightiest change, and rows within a group by theirs; of equal ones the earlier first.
+    /// Sorts groups by their weightiest change, and rows within a group likewise. Equal ones keep their order.
     pub fn sort_by_weight(&mut self) {
         let mut of_group: BTreeMap<String, (Reverse<Weight>, usize)> = BTreeMap::new();
         for (at, row) in self.rows.iter().enumerate() {
@@ -336,14 +336,14 @@ fn change_weight(change: &Change) -> Weight {
 /// The number of changes by verdict, and the median of the smallest changes that could be shown.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Tally {
-    /// Each verdict with its number.
+    /// The number of changes with each verdict.
     pub verdicts: BTreeMap<Verdict, usize>,
-    /// The median, over all for which it is known, of the smallest change that would have been found, percent.
+    /// The median of the smallest changes that would have been found, percent, over all changes for which it is known.
     pub detectable_percent: Option<f64>,
 }
 
 impl Tally {
-    /// The sum of these rows.
+    /// The tally of these rows.
     fn from_rows(rows: &[Row]) -> Self {
         let changes = || rows.iter().flat_map(Row::changes);
         let count = |verdict| changes().filter(|change| change.verdict == verdict).count();

@@ -1,11 +1,11 @@
-//! Counts an iteration that are the same in every run, such as allocations. They are compared as they are, and never as times.
+//! Counts per iteration that are the same in every run, such as allocations. They are compared as counts, never as times.
 
 use crate::record::paired::Paired;
 use std::collections::BTreeMap;
 use syscost_engine::record::{EventRate, Interval, Record, Verdict};
 
-/// How many times as far apart as they are wide, together, two ranges must lie that differ within a side. Three executions a side
-/// without a change lie so far apart once in a thousand times, and five once in 100 000.
+/// The gap between the ranges of two sides, as a multiple of the sum of their widths, that is a change. Without a change, three
+/// executions a side have such a gap once in a thousand times, and five once in 100 000.
 const GAP: f64 = 2.0;
 
 /// A count of one case on both sides.
@@ -13,32 +13,33 @@ const GAP: f64 = 2.0;
 pub struct CountChange {
     /// `group/variant/parameter`.
     pub id: String,
-    /// What is counted, as the record names it.
+    /// The name of the counted event in the record.
     pub name: &'static str,
-    /// An iteration of the old side, and the range over its executions.
+    /// The count per iteration of the old side, with the range over its executions.
     pub old: Interval,
-    /// An iteration of the new side, and the range over its executions.
+    /// The count per iteration of the new side, with the range over its executions.
     pub new: Interval,
 }
 
 impl CountChange {
-    /// By how much the new side certainly counts more: exactly where no execution differs, and otherwise less than the gap between
-    /// the ranges, by twice their widths.
+    /// The least growth of the count per iteration on the new side. It is exact if no executions differ; otherwise it is the gap
+    /// between the ranges less twice the sum of their widths.
     pub fn least_growth(&self) -> f64 {
         self.new.low - self.old.high - self.margin()
     }
 
-    /// What the gap between two ranges must exceed to be a change; 0 where the counts repeat.
+    /// The gap between the two ranges that is not a change yet; 0 if the counts repeat exactly.
     fn margin(&self) -> f64 {
         GAP * (self.old.high - self.old.low + self.new.high - self.new.low)
     }
 
-    /// The new count over the old one; infinite where the old one is nothing.
+    /// The new count divided by the old count; infinite if only the old count is 0.
     pub fn ratio(&self) -> f64 {
         if self.new == self.old { 1.0 } else { self.new.estimate / self.old.estimate }
     }
 
-    /// The verdict on a change that matters from this share on. Counts that differ between executions are compared by their ranges.
+    /// The verdict, where changes up to the share `threshold` do not matter. Counts that differ between executions are
+    /// compared by their ranges.
     pub fn verdict(&self, threshold: f64) -> Verdict {
         let Self { old, new, .. } = self;
         let (above, below) = (1.0 + threshold, 1.0 - threshold);
@@ -51,19 +52,19 @@ impl CountChange {
         }
     }
 
-    /// As in `3 allocations an iteration, 2 before`.
+    /// The sentence of the change, such as `3 allocations an iteration, 2 before`.
     pub fn sentence(&self) -> String {
         format!("{} {} an iteration, {} before", count_text(self.new), self.name, count_text(self.old))
     }
 }
 
-/// The count, or its range where the executions differ.
+/// The text of a count, or of its range if the executions differ.
 fn count_text(count: Interval) -> String {
     let [low, high] = [count.low, count.high].map(|end| (100.0 * end).round() / 100.0);
     if low == high { low.to_string() } else { format!("{low} to {high}") }
 }
 
-/// The counts of this name of the cases that both sides have counted, in the same version.
+/// The changes of the count of this name, for each case that both sides counted in the same version.
 pub fn changes_between_records(name: &'static str, old: &[Record], new: &[Record]) -> Vec<CountChange> {
     let [old, new] = [old, new].map(|records| counts_of_records(name, records));
     let both = new.into_iter().filter_map(|(key, new)| Some((key, *old.get(&key)?, new)));
@@ -83,7 +84,7 @@ fn counts_of_records<'a>(name: &str, records: &'a [Record]) -> BTreeMap<(&'a str
     counts
 }
 
-/// The counts of this name of the cases that both sides of these pairs have counted, in the same version.
+/// The changes of the count of this name, for each case that both sides of these pairs counted in the same version.
 pub fn changes_of_pairs(name: &'static str, paired: &Paired) -> Vec<CountChange> {
     let compared = paired.cases.iter().filter(|case| case.versions[0] == case.versions[1]);
     let both = compared.filter_map(|case| {

@@ -1,6 +1,6 @@
-//! Which functions make up the time of an operation, or the difference of two sides, and which are lost in noise at this number of
-//! samples. An observation is a pair of processes, or one process, and never a sample: processes of one binary differ by more than
-//! their samples do.
+//! Finds the functions that make up the time of an operation, or the difference of two sides, and those that noise hides at this
+//! number of samples. An observation is a pair of processes or one process, never a sample, because processes of one binary
+//! differ more than the samples of a process.
 
 use crate::record::paired::{FunctionTime, ProcessTimes, SampledCase};
 use crate::statistic::student::mean_interval;
@@ -8,21 +8,21 @@ use crate::statistic::{Interval, adjusted_p_values, mean, student_upper_quantile
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// The share of functions that are significant by chance, among all that are.
+/// The false discovery rate: the expected share of false ones among the functions that are called significant.
 const WRONG: f64 = 0.05;
 
 /// A function or a class.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TimeRow {
-    /// Its name.
+    /// Name of the function or class.
     pub name: String,
-    /// Its mean time in an operation on each side, ns.
+    /// Mean time in an operation on each side, ns.
     pub sides_ns: Vec<f64>,
-    /// The difference B less A, or the time where there is one side, ns, with its 95 % interval.
+    /// The difference B less A, or the time if there is one side, ns, with its 95 % interval.
     pub figure: Interval,
-    /// The same of the function and all that it calls, ns.
+    /// The difference or time of the function together with all functions that it calls, ns.
     pub with_callees_ns: f64,
-    /// Whether it differs from 0 by more than chance, among all functions of the case.
+    /// Whether `figure` differs from 0 by more than chance, with correction for all functions of the case.
     pub is_significant: bool,
 }
 
@@ -31,21 +31,21 @@ pub struct TimeRow {
 pub struct FunctionTimes {
     /// Id of the case.
     pub id: String,
-    /// Pairs, or processes.
+    /// Number of pairs, or of processes.
     pub observations: usize,
-    /// Samples of each side.
+    /// Number of samples of each side.
     pub samples: Vec<u64>,
-    /// What was sampled: `cpu-cycles` or `cpu-clock`.
+    /// The event that was sampled: `cpu-cycles` or `cpu-clock`.
     pub event: String,
     /// The whole operation.
     pub total: TimeRow,
-    /// The functions that are significant, the largest first, then the others in the same order.
+    /// The functions: first the significant ones, the largest first, then the others, again the largest first.
     pub functions: Vec<TimeRow>,
-    /// The classes likewise.
+    /// The classes, in the same order.
     pub classes: Vec<TimeRow>,
-    /// What a reader must know.
+    /// Remarks for the reader.
     pub notes: Vec<String>,
-    /// Why there is no figure.
+    /// The reason why there is no figure.
     pub failure: Option<String>,
 }
 
@@ -93,12 +93,13 @@ impl FunctionTimes {
         &self.functions[self.significant().len()..]
     }
 
-    /// How many times as many samples would make this function significant if its figure is what it seems; `None` where it has none.
+    /// The factor by which the number of samples must grow to make this function significant, if its figure is the true one.
+    /// `None` if the figure is 0.
     pub fn times_as_many(&self, row: &TimeRow) -> Option<f64> {
         let half = row.figure.high - row.figure.estimate;
         let degrees = self.observations.saturating_sub(1);
         let error = half / student_upper_quantile(0.025, degrees);
-        // The level of one among this number of functions.
+        // The level at which a single one of this number of functions is significant.
         let level = WRONG / (2 * self.functions.len().max(1)) as f64;
         let needed = student_upper_quantile(level, degrees) * error / row.figure.estimate.abs();
         (row.figure.estimate != 0.0 && needed.is_finite()).then(|| (needed * needed).max(1.0))
@@ -147,7 +148,7 @@ fn time_row(
     (row, p)
 }
 
-/// Decides which differ from 0, at a false discovery rate of [`WRONG`].
+/// Marks the rows that differ from 0 at a false discovery rate of [`WRONG`], and sorts the rows.
 fn rows_in_order(rows: Vec<(TimeRow, f64)>) -> Vec<TimeRow> {
     let (mut rows, p): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
     for (row, adjusted) in rows.iter_mut().zip(adjusted_p_values(&p)) {
@@ -161,15 +162,15 @@ fn rows_in_order(rows: Vec<(TimeRow, f64)>) -> Vec<TimeRow> {
     rows
 }
 
-// Classes of the kernel's functions: a table from the beginnings of their names.
+// Classes of the kernel's functions, from a table of the prefixes of their names.
 
 /// The class of code outside the kernel.
 pub const USER: &str = "user";
 /// The class of functions that the table does not name.
 const OTHER: &str = "other kernel";
 
-/// A class and how the names of its functions begin, those of Linux 5.10 to 6.18. The first class that matches is taken. Of a
-/// class with a `*` only the executed function counts, and not its callers.
+/// In each line a class and the prefixes of its functions' names, for Linux 5.10 to 6.18. The first class that matches is
+/// taken. A class with a `*` matches only the executed function, not its callers.
 const CLASSES: &str = "
 mitigations*: srso_ retbleed_ zen_untrain entry_untrain entry_ibpb write_ibpb clear_bhb __x86_indirect_ __x86_return_thunk x86_verw its_
 entry*: entry_SYSCALL do_syscall_64 x64_sys_call syscall_ do_int80 exit_to_user error_entry error_return asm_exc_ asm_sysvec irqentry_
@@ -190,7 +191,8 @@ files: iomap_ blk_ submit_bio iterate_dir do_unlink do_renameat do_mkdir fput __
 security: security_ apparmor_ selinux_ landlock_ bpf_lsm audit_ __audit
 ";
 
-/// The class of a stack of the kernel's functions, the executed one first: that of the first function that has one.
+/// The class of a stack of the kernel's functions: the class of the first function that has one. The executed function comes
+/// first.
 pub fn kernel_class<'a>(mut functions: impl Iterator<Item = &'a str>) -> &'static str {
     let executed = functions.next().and_then(|name| find_class(name, true));
     executed.or_else(|| functions.find_map(|name| find_class(name, false))).unwrap_or(OTHER)
@@ -209,7 +211,8 @@ mod tests {
     use super::*;
     use crate::statistic::Random;
 
-    /// Pairs whose sides sample 300 times: `f` takes a tenth of A, and on B this much more; 30 others differ by chance.
+    /// Pairs with 300 samples a side. The function `f` takes a tenth of A's time, and `more_ns` more on B; 30 other functions
+    /// differ by chance.
     fn sampled(pairs: usize, more_ns: f64, random: &mut Random) -> SampledCase {
         let mut process = |more_ns: f64| {
             let operation_ns = 1_000.0 + more_ns;
@@ -228,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_that_grew_is_significant_first_with_what_it_grew_by() {
+    fn a_function_that_grew_is_first_and_significant_with_its_growth() {
         let study = study_functions(&sampled(16, 50.0, &mut Random::new(3)));
         let [first, ..] = study.significant() else { panic!("{study:?}") };
         assert_eq!((first.name.as_str(), study.samples.clone()), ("f", vec![4_800; 2]));
@@ -239,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_equal_sides_hardly_a_function_is_significant() {
+    fn two_equal_sides_have_hardly_a_significant_function() {
         let mut random = Random::new(4);
         let significant = (0..100)
             .filter(|_| !study_functions(&sampled(16, 0.0, &mut random)).significant().is_empty())
@@ -248,11 +251,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_significant_says_how_many_samples_it_needs() {
+    fn an_insignificant_function_names_the_samples_that_it_needs() {
         let mut random = Random::new(5);
         let study = study_functions(&sampled(8, 4.0, &mut random));
         let row = study.unresolved().iter().find(|row| row.name == "f").expect("too small");
-        // Of its true size.
+        // The same row with the true size of the function.
         let row = TimeRow {
             figure: Interval { estimate: 4.0, ..row.figure.map(|x| x - row.figure.estimate + 4.0) },
             ..row.clone()
@@ -265,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn one_process_tells_nothing() {
+    fn one_process_shows_no_significant_function() {
         let study = study_functions(&sampled(1, 50.0, &mut Random::new(6)));
         assert!(study.significant().is_empty() && study.times_as_many(&study.functions[0]).is_none());
         assert_eq!(study_functions(&SampledCase::default()).functions, []);

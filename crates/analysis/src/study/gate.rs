@@ -1,4 +1,4 @@
-//! The answer of a gate: one exit code for all verdicts, without the muted cases.
+//! The answer of a gate: one exit code for all verdicts. Muted cases are ignored.
 
 mod mute;
 
@@ -12,24 +12,24 @@ use serde::Serialize;
 use syscost_engine::exit::Exit;
 use syscost_engine::record::Verdict;
 
-/// The result of one case, from either kind of comparison.
+/// The result of one case, from a comparison by pairs or of records.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Finding {
     /// `group/variant/parameter`.
     pub id: String,
     /// The verdict.
     pub verdict: Verdict,
-    /// New over old, less 1.
+    /// The new value divided by the old one, less 1.
     pub change: Option<f64>,
-    /// Why there is no stronger verdict.
+    /// The reason why there is no stronger verdict.
     pub reason: Option<String>,
-    /// Neither side can change it.
+    /// Whether the case is a canary, which neither side can change.
     pub canary: bool,
     /// How the measurement ended.
     pub progress: Progress,
-    /// Why it is muted, if it is.
+    /// The reason why the case is muted; `None` if it is not.
     pub muted: Option<String>,
-    /// A count that grew by more than is let through, as a sentence: it is no time, and no part of the verdict.
+    /// A sentence on a count that grew by more than the limit. A count is no time, so it is no part of the verdict.
     pub grown: Option<String>,
 }
 
@@ -40,7 +40,7 @@ pub enum Progress {
     /// It was measured on both sides.
     #[default]
     Measured,
-    /// The machine lacks what it needs.
+    /// The machine lacks something that the case needs.
     Skipped,
     /// A claim did not hold, or a side died.
     Failed,
@@ -48,7 +48,7 @@ pub enum Progress {
     Unfit,
 }
 
-/// What is said of a case that failed, and of a gate that such a case decides.
+/// The verdict of a case that failed, and of a gate that such a case decides.
 pub const NOT_MEASURED: &str = "not measured";
 
 impl Finding {
@@ -71,11 +71,11 @@ pub enum Answer {
     Slower,
     /// A case allocates more.
     Grown,
-    /// The machine was not fit to tell: a canary moved, or too many pairs were rejected.
+    /// The machine was unfit for a verdict: a canary changed, or too many pairs were rejected.
     Unfit,
     /// A case could not be measured at all.
     Unmeasured,
-    /// Two numbers say nothing about each other.
+    /// A case has numbers that cannot be compared.
     Incomparable,
     /// Neither a change nor its absence was shown.
     Inconclusive,
@@ -84,7 +84,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// How a gate ends with this answer.
+    /// The exit code of a gate with this answer.
     pub fn exit_status(self) -> Exit {
         match self {
             Self::Pass => Exit::Success,
@@ -96,7 +96,7 @@ impl Answer {
         }
     }
 
-    /// The same for `git bisect run`, which knows good, bad and skip.
+    /// The exit code for `git bisect run`, which knows good, bad and skip.
     pub fn exit_for_bisect(self) -> Exit {
         match self {
             Self::Pass | Self::Slower | Self::Grown => self.exit_status(),
@@ -121,14 +121,14 @@ impl Answer {
 /// The answer that follows from these findings.
 pub fn answer(findings: &[Finding]) -> Answer {
     let any = |ask: &dyn Fn(&Finding) -> bool| findings.iter().filter(|f| f.muted.is_none()).any(ask);
-    // A canary checks the machine and is not one of the cases asked for.
+    // A canary checks the machine and is not a case that the user selected.
     let asked = |f: &Finding| f.progress != Progress::Skipped && !f.canary;
     match () {
         () if any(&|f| f.verdict == Verdict::Slower && !f.canary) => Answer::Slower,
         () if any(&|f| f.grown.is_some()) => Answer::Grown,
         () if any(&|f| f.canary && f.verdict.is_change()) => Answer::Unfit,
         () if !findings.iter().any(asked) => Answer::Unmeasured,
-        // Another attempt may measure what failed, and changes nothing about two builds that do not compare.
+        // Another attempt may measure a case that failed, but two builds that cannot be compared stay incomparable.
         () if any(&|f| f.progress == Progress::Measured && f.verdict == Verdict::Incomparable) => {
             Answer::Incomparable
         }
@@ -169,7 +169,7 @@ fn progress_of_pairs(paired: &Paired, case: &CasePairs) -> Progress {
     }
 }
 
-/// The findings of a comparison of two builds by counts, of which up to this share more is let through.
+/// The findings of a comparison of two builds by counts. Counts may grow by the share `limit`.
 pub fn findings_from_counts(paired: &Paired, changes: &[CountChange], limit: f64) -> Vec<Finding> {
     let finding = |case: &CasePairs| {
         let change = changes.iter().find(|change| change.id == case.id);
@@ -204,7 +204,7 @@ pub fn findings_from_comparison(comparison: &Comparison) -> Vec<Finding> {
             verdict: change.verdict,
             change: change.ratio.map(|ratio| ratio - 1.0),
             reason: change.reason,
-            // A case that neither side could measure is not a fault of the new one.
+            // If neither side could measure a case, that is not a fault of the new side.
             progress: if values == 0 { Progress::Skipped } else { Progress::Measured },
             ..Finding::default()
         }
@@ -226,13 +226,13 @@ mod tests {
     }
 
     #[test]
-    fn one_slower_case_fails_all_the_others() {
+    fn one_slower_case_outweighs_all_others() {
         let all = [Verdict::Same, Verdict::Faster, Verdict::Inconclusive, Verdict::Slower].map(finding);
         assert_eq!(answer(&all).exit_status().code(), 1);
     }
 
     #[test]
-    fn what_was_not_shown_is_no_pass() {
+    fn an_inconclusive_case_is_no_pass() {
         assert_eq!(answer(&[Verdict::Same, Verdict::Inconclusive].map(finding)).exit_status().code(), 4);
         assert_eq!(answer(&[Verdict::Same, Verdict::Incomparable].map(finding)).exit_status().code(), 3);
         assert_eq!(answer(&[Verdict::Same, Verdict::Faster].map(finding)).exit_status().code(), 0);
@@ -247,28 +247,28 @@ mod tests {
     }
 
     #[test]
-    fn a_canary_that_moved_says_that_nothing_can_be_told_but_excuses_no_slowdown() {
+    fn a_moved_canary_makes_the_machine_unfit_but_excuses_no_slowdown() {
         let canary = || Finding { canary: true, ..finding(Verdict::Slower) };
         assert_eq!(answer(&[finding(Verdict::Same), canary()]).exit_status().code(), 5);
         assert_eq!(answer(&[finding(Verdict::Slower), canary()]).exit_status().code(), 1);
     }
 
     #[test]
-    fn a_canary_is_not_what_was_asked_for() {
+    fn a_canary_alone_is_no_pass_of_the_selected_cases() {
         let canary = Finding { canary: true, ..finding(Verdict::Same) };
         let skipped = Finding { progress: Progress::Skipped, ..finding(Verdict::Incomparable) };
         assert_eq!(answer(&[canary, skipped]).exit_status().code(), 125);
     }
 
     #[test]
-    fn what_the_machine_lacks_on_both_sides_is_nobodys_fault() {
+    fn a_case_that_both_sides_skip_is_no_failure() {
         let skipped = Finding { progress: Progress::Skipped, ..finding(Verdict::Incomparable) };
         assert_eq!(answer(&[finding(Verdict::Same), skipped.clone()]).exit_status().code(), 0);
         assert_eq!(answer(&[skipped]).exit_status().code(), 125, "nothing at all was asked");
     }
 
     #[test]
-    fn a_bisection_only_hears_good_bad_and_skip() {
+    fn a_bisection_gets_only_good_bad_and_skip() {
         for verdict in Verdict::ALL {
             let code = answer(&[finding(verdict)]).exit_for_bisect().code();
             assert!([0, 1, 125].contains(&code), "{verdict}: {code}");
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn more_allocations_fail_whatever_the_times_say() {
+    fn more_allocations_fail_for_any_times() {
         let grown = |verdict| Finding { grown: Some("3 allocations".into()), ..finding(verdict) };
         for verdict in [Verdict::Same, Verdict::Faster, Verdict::Inconclusive] {
             assert_eq!(answer(&[finding(Verdict::Same), grown(verdict)]).exit_status().code(), 1);
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_muted_case_is_overlooked() {
+    fn a_muted_case_is_ignored() {
         let muted = Finding { muted: Some("known".into()), ..finding(Verdict::Slower) };
         assert_eq!(answer(&[finding(Verdict::Same), muted]).exit_status().code(), 0);
     }

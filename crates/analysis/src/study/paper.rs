@@ -1,5 +1,5 @@
-//! The paper that the group `displacement` redoes (Woodside, Courtois and Schramm 1997): its four tables, compiled in,
-//! and its figures with the curves of a run beside the published ones.
+//! The paper whose experiments the group `displacement` repeats (Woodside, Courtois and Schramm 1997). Its four tables are
+//! compiled in; its figures show the curves of a run beside the published ones.
 
 mod paper_figure;
 
@@ -14,8 +14,8 @@ use syscost_engine::study::published::parse_compiled_in;
 /// The group whose cases fill the tables.
 pub const GROUP: &str = "displacement";
 
-/// The case of multiplications by themselves, without the group, and their number. The cost of a sender's computation follows from
-/// it, by the number of multiplications of the sender.
+/// The case of multiplications alone, without the group's name, and the number of its multiplications. It gives the cost of a
+/// sender's computation, in proportion to the sender's number of multiplications.
 const COMPUTATION: (&str, f64) = ("computation/120000", 120_000.0);
 
 const TEXT: &str = include_str!("../../fixtures/published/woodside1997.toml");
@@ -40,35 +40,35 @@ pub struct Paper {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cost {
-    /// Our case, without the group; of table 2 without the way as well.
+    /// The id of our case without the group; for table 2 also without the way.
     pub id: String,
-    /// By the kernel's accounts.
+    /// The cost by the kernel's accounting.
     pub accounting: f64,
-    /// By displacement.
+    /// The cost by displacement.
     pub displacement: f64,
     /// Displacement over accounting, less 1, percent.
     pub percent: f64,
 }
 
-/// Messages a second.
+/// Rates in messages per second.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rate {
-    /// Our case of six senders, without the group as all of these.
+    /// The id of our case of six senders, without the group.
     pub id: String,
-    /// That of a message by itself.
+    /// The id of our case of a message alone, without the group.
     pub send: String,
-    /// That of one sender, which computes while its message is under way.
+    /// The id of our case of one sender, which computes while its message is under way, without the group.
     pub sender: String,
-    /// As measured.
+    /// The measured rate.
     pub real: f64,
-    /// Predicted from displacement.
+    /// The rate predicted from displacement.
     pub displacement: f64,
-    /// Its error, percent.
+    /// The error of the prediction from displacement, percent.
     pub displacement_percent: f64,
-    /// Predicted from accounting.
+    /// The rate predicted from accounting.
     pub accounting: f64,
-    /// Its error, percent.
+    /// The error of the prediction from accounting, percent.
     pub accounting_percent: f64,
 }
 
@@ -76,7 +76,7 @@ pub struct Rate {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spread {
-    /// Our case, without the group.
+    /// The id of our case, without the group.
     pub id: String,
     /// Mean.
     pub mean: f64,
@@ -84,17 +84,17 @@ pub struct Spread {
     pub deviation: f64,
     /// Standard deviation in percent of the mean.
     pub percent: f64,
-    /// Half of an interval of 95 %.
+    /// Half-width of the 95 % interval.
     pub half: f64,
 }
 
-/// The displacement record of a case of the group, by its id without the group: that of all its executions.
+/// The displacement record, over all executions, of the case with this id (without the group).
 pub fn find_displacement(record: &Record, name: &str) -> Option<Displaced> {
     let id = format!("{GROUP}/{name}");
     displacement_of(record.cases().find(|(_, case)| case.id == id)?.1)
 }
 
-/// The displacement record of a case. Its cost is the figure that every other table shows.
+/// The displacement record of a case. Its cost is the same figure that every other table shows.
 pub fn displacement_of(case: &CaseRecord) -> Option<Displaced> {
     let measured = case.measured()?;
     let displaced = measured.displaced.clone()?;
@@ -114,34 +114,34 @@ impl Paper {
     }
 }
 
-// The rate of a busy CPU as the paper predicts it: from the cost of a message and that of the computation, each measured
-// by itself, in cases of their own.
+// The rate of a busy CPU as the paper predicts it: from the cost of a message and the cost of the computation, each measured
+// separately in its own case.
 
-/// Messages a second as predicted from the sum of two costs, beside the measured rate. The three were measured
+/// The rate in messages per second, predicted from the sum of two costs, and the measured rate. The three were measured
 /// independently, so their relative half-widths add up in quadrature.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SeparatePrediction {
-    /// As measured.
+    /// The measured rate.
     pub real: Interval,
-    /// Predicted from the gap estimates.
+    /// The rate predicted from the gap estimates.
     pub displaced: Interval,
-    /// How far it is off the measured rate: 0.02 is 2 % more.
+    /// The relative error of `displaced`: 0.02 is 2 % above the measured rate.
     pub displaced_off: Interval,
-    /// Predicted from the paper's estimates, and how far that is off.
+    /// The rate predicted from the paper's estimates, and its relative error.
     pub paper: Option<[Interval; 2]>,
-    /// Predicted from the accounts.
+    /// The rate predicted from the kernel's accounting.
     pub charged: Interval,
-    /// How far it is off.
+    /// The relative error of `charged`.
     pub charged_off: Interval,
-    /// Time of the computation for each message, by the gap estimate, ns.
+    /// The time of the computation for each message, by the gap estimate, ns.
     pub computation: Interval,
-    /// How much more the parts cost than the whole, which was measured as one operation, ns.
+    /// The sum of the two costs less the cost of the whole, which was measured as one operation, ns.
     pub beyond_whole: Option<Interval>,
 }
 
 impl SeparatePrediction {
-    /// The prediction for the case `whole` from that of a message and from as many multiplications as `whole` does for each.
-    /// Nothing where one of the three is missing, or the record does not say how many they are.
+    /// The prediction for the case `whole`, from the case `send` of a message and from the multiplications that `whole` does for
+    /// each message. `None` if one of the three cases or the number of multiplications is missing.
     pub fn from_record(record: &Record, whole: &str, send: &str) -> Option<Self> {
         let whole = find_displacement(record, whole)?;
         let (send, computation) =
@@ -165,7 +165,7 @@ impl SeparatePrediction {
         })
     }
 
-    /// The prediction for one execution of the sender: each computes as long as the wire took when it was set up.
+    /// The prediction for one execution of the sender. Each execution computes for the time of the wire found at its set-up.
     fn from_execution(whole: &Displaced, send: &Displaced, computation: &Displaced) -> Option<Self> {
         let real = whole.throughput.as_ref().filter(|_| whole.computed > 0)?.real;
         let times = whole.computed as f64 / COMPUTATION.1;
@@ -195,7 +195,7 @@ fn sum_independent(one: Interval, other: Interval) -> Interval {
     Interval::around(one.estimate + other.estimate, half_width(one).hypot(half_width(other)))
 }
 
-/// Operations a second of one that takes `ns` nanoseconds.
+/// The rate, per second, of an operation that takes `ns` nanoseconds.
 fn operations_per_second(ns: Interval) -> Interval {
     let estimate = 1e9 / ns.estimate;
     Interval::around(estimate, estimate * half_width(ns) / ns.estimate)
@@ -232,7 +232,7 @@ pub(crate) mod fixture_paper {
         record
     }
 
-    /// An interval of a tenth to each side.
+    /// The interval from 10 % below to 10 % above the estimate.
     pub fn ten_percent_interval(estimate: f64) -> Option<Interval> {
         Some(Interval { estimate, low: 0.9 * estimate, high: 1.1 * estimate })
     }
@@ -245,7 +245,7 @@ mod tests {
     use syscost_engine::record::Throughput;
 
     #[test]
-    fn every_rate_names_cases_that_there_are() {
+    fn every_rate_names_existing_cases() {
         let ids = include_str!("../../../../fixtures/ids.txt");
         let rows = Paper::read().expect("four tables").throughput;
         let named = rows.into_iter().flat_map(|row| [row.id, row.send, row.sender]);
@@ -314,7 +314,7 @@ mod tests {
         ];
         let found = SeparatePrediction::from_record(&record_of_cases(cases), "sender/1000B", "nodes/1000B")
             .expect("all");
-        // 1 / (20 µs + 84 µs) of 10 000 a second, and 1 / (20 µs + 42 µs) of 17 000.
+        // The predicted 1 / (20 µs + 84 µs) against 10 000 a second, and 1 / (20 µs + 42 µs) against 17 000.
         let off = [1e9 / 104e3 / 10_000.0 - 1.0, 1e9 / 62e3 / 17_000.0 - 1.0];
         assert!((found.displaced_off.estimate - 0.5 * (off[0] + off[1])).abs() < 1e-9, "{found:?}");
     }
@@ -324,7 +324,7 @@ mod tests {
         let cases = vec![
             measured_case("sender/1000B", whole()),
             measured_case("nodes/1000B", cost(20_000.0, 3_000.0)),
-            // The sender does twice as many.
+            // The sender does twice as many multiplications.
             measured_case(COMPUTATION.0, cost(42_000.0, 2_000.0)),
         ];
         let record = record_of_cases(cases);
@@ -335,7 +335,7 @@ mod tests {
         near(found.computation.estimate, 84_000.0);
         near(found.displaced.estimate, 9_615.4);
         near(found.displaced_off.estimate, -0.038_46);
-        // 5000 of 104 000 and 100 of 10 000, in quadrature.
+        // The relative half-widths 5000 / 104 000 and 100 / 10 000, added in quadrature.
         near(half_width(found.displaced_off), 0.961_54 * 0.049_1);
         near(found.charged.estimate, 12_019.0);
         let more = found.beyond_whole.expect("the whole has a cost");

@@ -1,12 +1,12 @@
-//! The records of several processes as one, as if one run had made them all.
+//! Pools the records of several processes into one record, as if one run had measured all of them.
 
 use syscost_engine::record::{CaseRecord, GroupRun, Measured, Outcome, Record};
 use syscost_engine::study::executions::pool_executions;
 use syscost_engine::study::interval::draw_to_kind;
 use syscost_engine::study::reference_frequency::{core_frequency, undisturbed_frequency};
 
-/// These records as one, under this name: each case with what all of them measured of it, and one that none measured as it ended
-/// in the first. `None` without records.
+/// These records pooled into one of this name. Each case has the measurements of all records. A case that no record measured
+/// has its outcome in the first record with the case. `None` without records.
 pub fn pool_records(name: &str, records: &[Record]) -> Option<Record> {
     let first = records.first()?;
     let measured = || records.iter().flat_map(Record::cases).filter_map(|(_, case)| case.measured());

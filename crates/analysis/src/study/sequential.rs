@@ -1,10 +1,10 @@
-//! The sequential test of a comparison by pairs: when there are enough pairs, and the verdict.
+//! The sequential test of a comparison by pairs. It decides whether there are enough pairs, and gives the verdict.
 //!
-//! If nothing changed, the two sides are exchangeable, so the signed-rank test of the pairs' log ratios is exact
-//! whatever their distribution. Changes below the threshold raise no alarm. The test is made after 8, 16, 32 and 64 pairs.
-//! A case that it flags must be found again on fresh pairs, so the chance of a false alarm is the product of both:
-//! below one in ten thousand for a case. Over a suite the chance of any false change is below one in a hundred, however
-//! many cases there are; that bounds the false discovery rate too, and does not depend on the other cases.
+//! If nothing changed, the two sides are exchangeable, so the signed-rank test of the pairs' log ratios is exact for any
+//! distribution. Changes below the threshold raise no alarm. The test is made after 8, 16, 32 and 64 pairs.
+//! If it flags a case, the change must be found again on fresh pairs. The probability of a false alarm is then the product
+//! of two errors, below one in ten thousand for a case. Over a suite, the probability of any false change is below one in a
+//! hundred for any number of cases. That also bounds the false discovery rate, and does not depend on the other cases.
 //!
 //! Source: Wilcoxon 1945; Hodges and Lehmann 1963; Bonferroni over looks and cases; Schuirmann 1987 for
 //! equivalence.
@@ -16,21 +16,21 @@ use crate::statistic::{
 use serde::Serialize;
 use syscost_engine::record::{Interval, Verdict};
 
-/// Cases that a sentence on layouts names.
+/// The most cases that the sentence on layouts names.
 const LAYOUT_CASES: usize = 3;
-/// Rejected pairs after which the machine is called unfit if no pair counted. A machine on which some count is given as many
-/// rejected pairs as the last look asks for. Fewer would end a case that the next pairs decide: rejections come in
-/// spells of some seconds.
+/// The number of rejected pairs after which the machine is called unfit if no pair counted. If some pairs count, the limit is
+/// the number of pairs of the last look. Rejections come in spells of some seconds, so a lower limit would end cases that the
+/// next pairs could decide.
 const REJECTED_WITHOUT_ANY: usize = 8;
 
-/// Pairs after which a case is looked at, and the error that is spent there. With 8 pairs the smallest p is
-/// 1/256.
+/// The looks at a case: the number of pairs, and the error level of the test at that look. With 8 pairs the smallest
+/// possible p is 1/256.
 const LOOKS: [(usize, f64); 4] = [(8, 0.004), (16, 0.003), (32, 0.003), (64, 0.002)];
-/// As [`LOOKS`], on fresh pairs after a case was flagged.
+/// The looks at fresh pairs after a case was flagged, as in [`LOOKS`].
 const CONFIRMATIONS: [(usize, f64); 3] = [(8, 0.004), (16, 0.003), (32, 0.003)];
-/// The error of either sequence of looks.
+/// The error level of each sequence of looks: the sum of its levels for [`LOOKS`], an upper limit for [`CONFIRMATIONS`].
 const ERROR: f64 = 0.012;
-/// The chance of any false change in a suite.
+/// The largest probability of any false change in a suite.
 const ERROR_OF_SUITE: f64 = 0.01;
 /// Confidence of the interval of a change.
 const CONFIDENCE: f64 = 0.95;
@@ -47,13 +47,13 @@ impl Rule {
         Self { threshold, margin: 2.0 * threshold, looks: LOOKS.len() }
     }
 
-    /// Pairs of a case at the first look and at the last one; what is flagged takes up to 32 more.
+    /// The numbers of pairs of a case at the first and at the last look. A flagged case takes up to 32 more.
     pub fn fewest_and_most_pairs(&self) -> [usize; 2] {
         [1, self.looks.clamp(1, LOOKS.len())].map(|look| LOOKS[look - 1].0)
     }
 
-    /// The smallest change that pairs like these would flag four times in five at the last look, as a share. After
-    /// eight pairs alone that cannot be forecast: the smallest p is the error itself.
+    /// The smallest change, as a share, that pairs like these would flag four times in five at the last look. It cannot be
+    /// computed for a last look at eight pairs, where the smallest p is the error itself.
     pub fn detectable_change(&self, differences: &[f64]) -> f64 {
         let [_, last] = self.fewest_and_most_pairs();
         (self.threshold.ln_1p() + minimum_detectable_shift(differences, last)).exp_m1()
@@ -74,11 +74,11 @@ pub enum Stand {
 pub struct Judgement {
     /// The verdict.
     pub verdict: Verdict,
-    /// B over A, less 1: the pseudomedian over the pairs, with its 95 % interval.
+    /// The cost of B divided by that of A, less 1: the pseudomedian over the pairs, with its 95 % interval.
     pub change: Interval,
-    /// The p-value of the change; 1 where none was found.
+    /// The p-value of the change; 1 if no change was found.
     pub p: f64,
-    /// Why there is no stronger verdict.
+    /// The reason why there is no stronger verdict.
     pub reason: Option<String>,
 }
 
@@ -87,7 +87,7 @@ impl Judgement {
         Self { verdict, change: hodges_lehmann(differences, CONFIDENCE).map(f64::exp_m1), p, reason: None }
     }
 
-    /// Inconclusive, for want of pairs.
+    /// An inconclusive judgement, because there are fewer pairs than wanted.
     fn from_too_few_pairs(differences: &[f64], wanted: usize) -> Self {
         let open = Self::new(Verdict::Inconclusive, differences, 1.0);
         open.with_reason(format!("ended after {} of {wanted} pairs", differences.len()))
@@ -100,7 +100,7 @@ impl Judgement {
     }
 }
 
-/// The state of a case, one of `cases`, after these pairs.
+/// The state of a case after pairs with these log ratios, in a comparison of `cases` cases.
 pub fn case_state(differences: &[f64], rule: &Rule, cases: usize) -> Stand {
     let looks = &LOOKS[..rule.looks.clamp(1, LOOKS.len())];
     for &(pairs, error) in looks {
@@ -118,7 +118,7 @@ pub fn case_state(differences: &[f64], rule: &Rule, cases: usize) -> Stand {
     Stand::Closed(open.with_reason("neither a change nor its absence was shown".into()))
 }
 
-/// Whether pairs after those that flagged a change find it again, with an error that is small enough among all cases.
+/// The state of a flagged case: whether fresh pairs find the change again, at an error level corrected for all cases.
 fn confirm_change(
     differences: &[f64],
     flagged: usize,
@@ -138,7 +138,7 @@ fn confirm_change(
                 Alternative::Greater => Verdict::Slower,
                 Alternative::Less => Verdict::Faster,
             };
-            // Flagged with an error of ERROR, and found again independently at one of the looks.
+            // The case was flagged with the error ERROR, and independently found again at one of the looks.
             return Stand::Closed(Judgement::new(verdict, differences, ERROR * looks * p));
         }
     }
@@ -148,7 +148,7 @@ fn confirm_change(
     )
 }
 
-/// The p-value of "the change is within the threshold".
+/// The p-value of the hypothesis "the change is within the threshold".
 fn p_within_threshold(differences: &[f64], rule: &Rule, direction: Alternative) -> f64 {
     let threshold = rule.threshold.ln_1p();
     let shift = if direction == Alternative::Greater { threshold } else { -threshold };
@@ -160,22 +160,22 @@ fn p_within_threshold(differences: &[f64], rule: &Rule, direction: Alternative) 
 pub struct Row {
     /// `group/variant/parameter`.
     pub id: String,
-    /// Neither side can change it.
+    /// Whether the case is a canary, which neither side can change.
     pub canary: bool,
-    /// An iteration on each side, ns: medians over the pairs that count.
+    /// The cost of an iteration on each side, ns: medians over the pairs that count.
     pub cost_ns: [f64; 2],
-    /// Pairs that count.
+    /// Number of pairs that count.
     pub pairs: usize,
-    /// Pairs that were rejected.
+    /// Number of rejected pairs.
     pub rejected: usize,
-    /// A remark if its costs differ from its change.
+    /// A remark if the difference of the costs contradicts the change.
     pub remark: Option<String>,
-    /// The change between the two builds as they were linked, of one pair, where every other pair ran links of its own.
+    /// The change between the two builds as they were linked, from one pair. Set if every other pair ran links of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub as_built: Option<f64>,
-    /// Whether that is farther from the change than the margin: the layout of the builds differs, not their code.
+    /// Whether `as_built` differs from the change by more than the margin: then the layout of the builds causes the difference.
     pub is_layout: bool,
-    /// The smallest change that such pairs would show four times in five, as a share; none for too few pairs.
+    /// The smallest change, as a share, that such pairs would show four times in five; `None` for too few pairs.
     pub detectable: Option<f64>,
     /// The verdict with its grounds.
     #[serde(flatten)]
@@ -193,8 +193,8 @@ impl CasePairs {
         }
     }
 
-    /// Why the machine was unfit, if too many pairs had to be rejected for a verdict. Pairs are rejected by events on the
-    /// machine and never by their figures, so a verdict that the others reach holds.
+    /// The reason why the machine was unfit, if too many pairs were rejected to reach a verdict. Events on the machine cause
+    /// rejections, never the figures of pairs, so a verdict of the other pairs is valid.
     pub fn unfit_reason(&self, rule: &Rule, cases: usize) -> Option<String> {
         let differences = self.valid_log_ratios();
         let [_, most] = rule.fewest_and_most_pairs();
@@ -244,7 +244,8 @@ impl CasePairs {
     }
 }
 
-/// How the builds differ as they were linked, where that is not what their code costs: no verdict is made of it.
+/// A sentence on the cases whose builds, as they were linked, differ because of their layout and not their code. `None` if
+/// there are none. No verdict uses this difference.
 pub fn layout_sentence<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Option<String> {
     let percent = |share: f64| format!("{:+.1} %", 100.0 * share);
     let cases: Vec<_> = rows.into_iter().filter(|row| row.is_layout).collect();
@@ -269,8 +270,8 @@ pub fn layout_sentence<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Option<St
     })
 }
 
-/// A remark if one side met its slow mode more often. The change compares the fastest of neighbouring turns, the
-/// costs are lower quartiles of all turns; in that case the two disagree.
+/// A remark if one side ran in its slow mode more often. The change compares the fastest of neighbouring turns, but the costs
+/// are lower quartiles of all turns, so the two then disagree.
 fn slow_mode_remark(cost_ns: [f64; 2], judgement: &Judgement, rule: &Rule) -> Option<String> {
     let apart = cost_ns[1] / cost_ns[0] - 1.0;
     let off = apart < judgement.change.low - rule.margin || apart > judgement.change.high + rule.margin;

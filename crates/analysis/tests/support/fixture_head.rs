@@ -1,4 +1,4 @@
-//! Heads for tests, of this crate and of those that compare with it: each includes this file.
+//! Heads for tests. This crate and the crates that use its comparisons include this file.
 #![allow(dead_code, reason = "a crate need not use all of it")]
 #![allow(unreachable_pub, reason = "`pub` marks what it offers")]
 
@@ -11,7 +11,7 @@ use syscost_statistic::Random;
 pub const CASES: [&str; 4] =
     ["known_work/add", "known_work/multiply", "syscall/getpid", "syscall/openat-close"];
 
-/// A machine without noise: `boots` boots, each with one session of `processes` processes; every value is 100 ns.
+/// The head of a machine without noise: `boots` boots, each with one session of `processes` processes. Every value is 100 ns.
 pub fn head(name: &str, boots: usize, processes: usize) -> Head {
     head_with_cases(name, boots, processes, &CASES.map(str::to_owned))
 }
@@ -56,7 +56,8 @@ pub fn scale_cases(head: &mut Head, prefix: &str, factor: f64) {
     }
 }
 
-/// Gives every case noise of its own: `between` boots and `within` them, standard deviations of the logarithm.
+/// Adds independent noise to every case. `between` and `within` are the standard deviations, of the logarithm, between boots
+/// and within a boot.
 pub fn add_noise(head: &mut Head, between: f64, within: f64, seed: u64) {
     let mut random = Random::new(seed);
     for series in &mut head.series {
@@ -76,7 +77,7 @@ fn multiply(value: &mut Value, factor: f64) {
     value.median = value.median.map(|end| end * factor);
 }
 
-/// By the method of Box and Muller.
+/// A standard normal number, by the method of Box and Muller.
 fn draw_normal(random: &mut Random) -> f64 {
     let mut share = || (random.number_below(1 << 30) as f64 + 0.5) / f64::from(1 << 30);
     (-2.0 * share().ln()).sqrt() * (std::f64::consts::TAU * share()).cos()

@@ -61,7 +61,7 @@ pub struct Sides {
     allow_different_toolchains: bool,
 }
 
-/// What a side runs.
+/// The program of a side.
 enum Program {
     Binary(PathBuf),
     Built(Box<Built>),
@@ -81,7 +81,7 @@ pub struct Ready {
     a: Launch,
     b: Launch,
     binaries: [PathBuf; 2],
-    /// How functions are placed anew for every pair, if they are.
+    /// The way in which functions are placed in another order for every pair; `None` if they are not.
     pub(super) placement: Option<&'static str>,
     differences: Vec<String>,
     /// Directories that are removed at the end.
@@ -95,11 +95,11 @@ impl Sides {
         (b_bin, b_rev): (Option<PathBuf>, Option<String>),
         build: BuildFlags,
     ) -> Self {
-        // What changes over years is compared all the same, and named.
+        // Toolchains change over the years of a history. The comparison is made all the same, and names the differences.
         Self { a_bin, a_rev, b_bin, b_rev, build, allow_different_toolchains: true, ..Self::default() }
     }
 
-    /// The shell commands that make the two settings, and the one that undoes them.
+    /// The shell commands that make the two settings, and the one that undoes them; `None` without settings.
     pub fn setting_commands(&self) -> Option<([&str; 2], Option<&str>)> {
         Some(([self.a.as_deref()?, self.b.as_deref()?], self.restore.as_deref()))
     }
@@ -119,10 +119,10 @@ impl Sides {
             || words.into_iter().any(Option::is_some)
     }
 
-    /// Builds revisions and prepares their links; `seed` is that of the random orders of their functions.
+    /// Builds the revisions and prepares their links. `seed` seeds the random orders of their functions.
     ///
     /// # Errors
-    /// The sides do not differ, a revision does not build, its compiler is not that of the other one, or a binary is missing.
+    /// The sides do not differ, a revision does not build, the compilers of the sides differ, or a binary is missing.
     pub fn build_sides(&self, seed: u64) -> Result<Ready> {
         if !self.are_different() {
             return Err(Error::Usage(
@@ -132,7 +132,7 @@ impl Sides {
             ));
         }
         self.build.check_revision(self.a_rev.is_some() || self.b_rev.is_some())?;
-        // A binary that is given is not aligned.
+        // A given binary is not aligned, so a revision is aligned only if both sides are revisions.
         let is_aligned = self.a_rev.is_some() && self.b_rev.is_some() && !self.plain_build;
         let recipe = self.build.recipe(is_aligned);
         let program = |file: &Option<PathBuf>, rev: &Option<String>| match (file, rev) {
@@ -151,10 +151,10 @@ impl Sides {
         if self.one_link { Ok(ready) } else { ready.with_links([*a, *b], seed) }
     }
 
-    /// Checks that nothing but the sources differs, unless it may.
+    /// Checks that the builds differ in nothing but their sources, unless other differences are allowed.
     ///
     /// # Errors
-    /// It does: these sentences.
+    /// The builds have these differences; the error quotes them.
     pub fn check_toolchains(&self, differences: &[String]) -> Result<()> {
         if differences.is_empty() || self.allow_different_toolchains {
             return Ok(());
@@ -176,7 +176,7 @@ impl Ready {
     /// Sides that run these binaries, behind the words of a shell.
     ///
     /// # Errors
-    /// A binary is missing, or the scratch directory.
+    /// A binary is missing, or the scratch directory cannot be made.
     pub fn new(binaries: [PathBuf; 2], wraps: [Option<String>; 2]) -> Result<Self> {
         let links = scratch::make_directory()?;
         let launch = |label, binary: &Path, wrap: &Option<String>| {
@@ -187,7 +187,7 @@ impl Ready {
         Ok(Self { a, b, binaries, placement: None, differences: Vec::new(), _scratch: vec![links] })
     }
 
-    /// The same sides, whose pairs run links of their own if both builds can be linked again.
+    /// The same sides. If both builds can be linked again, each pair runs links of its own.
     fn with_links(mut self, builds: [Built; 2], seed: u64) -> Result<Self> {
         let home = builds[0].home().to_owned();
         let [Some(a), Some(b)] = builds.map(|built| built.link) else { return Ok(self) };
@@ -215,17 +215,17 @@ impl Ready {
         self.binaries[0] != self.binaries[1]
     }
 
-    /// What differs between the builds besides their sources, as sentences.
+    /// The differences between the builds besides their sources, as sentences.
     pub fn differences(&self) -> &[String] {
         &self.differences
     }
 
-    /// How each side is started.
+    /// The launch of each side, A first.
     pub fn launches(&self) -> [&Launch; 2] {
         [&self.a, &self.b]
     }
 
-    /// Names of the sides, made of what differs.
+    /// The names of the sides, made from what differs between them.
     pub fn side_names(&self, sides: &Sides) -> [String; 2] {
         let one = |at: usize, rev: &Option<String>, wrap: &Option<String>, state: &Option<String>| {
             let mut words = Vec::new();

@@ -1,31 +1,31 @@
-//! The stretch since the last change, and whether its newest values still belong to it.
+//! The stretch of values since the last change, and the test whether its newest values still belong to it.
 
 use super::{ChangePoint, Noise, Value};
 use crate::{median, student_upper_quantile};
 
 /// The fewest values before the first change of a series.
 const FEWEST: usize = 3;
-/// The fewest values before a later change, where the deviation is already known: a change may last only two
-/// nights.
+/// The fewest values between two changes, so that a change may last only two nights. They are fewer than at first,
+/// because the deviation is already known.
 const FEWEST_LATER: usize = 2;
-/// Values are clipped to this many deviations about the centre.
+/// Values are clipped to ± this number of deviations about the centre.
 const WIDEST: f64 = 4.0;
-/// Up to [`FEW`] new values are clipped less, to this many limits of t. So two of them can show a large step even
-/// if a poorly known deviation makes the limit large, or if their own errors give them a small weight.
+/// A group of at most [`FEW`] new values is clipped less: to ± this multiple of the limit of t, in deviations. So two values
+/// can show a large step even if a poorly known deviation makes the limit large, or if their errors make their weight small.
 const WIDEST_NEW: f64 = 4.0;
-/// Larger limits of t count as this one: they come from a deviation that is practically unknown.
+/// Larger limits of t are replaced by this one when values are clipped: the deviation is then practically unknown.
 const MOST_LIMIT: f64 = 30.0;
-/// Up to this number the new values are looked at one by one.
+/// Largest group of new values that must also show the change without the one that differs most.
 const FEW: usize = 8;
-/// Share of the step that more than half of a few new values must exceed.
+/// Share of the step that more than half of at most [`FEW`] new values must reach.
 const SHARE: f64 = 0.6;
-/// The level at which a few new values must differ even without the one that differs most.
+/// The level at which at most [`FEW`] new values must differ even without the one that differs most.
 const LEVEL_WITHOUT_ONE: f64 = 0.01;
-/// Fewest neighbouring values from which it is judged whether the noise grew.
+/// Fewest neighbouring values that show whether the noise grew.
 const NEAR_BY: usize = 12;
-/// Differences of neighbours are drawn in to this many deviations: a step is one of them.
+/// Differences of neighbours are clipped to this number of deviations, because one of them may be a step.
 const WIDEST_DIFFERENCE: f64 = 6.0;
-/// Degrees of freedom of a difference of neighbours.
+/// Degrees of freedom per difference of neighbours.
 pub(super) const EFFICIENCY: f64 = 2.0 / 3.0;
 /// Smallest deviation that is assumed: without it, after equal values any other value would be a change.
 const LEAST: f64 = 1e-6;
@@ -34,18 +34,18 @@ pub(super) struct Base {
     start: usize,
     noise: Noise,
     level: f64,
-    /// Number of values when the deviation was learnt last.
+    /// Number of values when the deviation was last estimated.
     learnt: usize,
     centre: f64,
     deviation: f64,
     degrees: f64,
     limit: f64,
     limit_without_one: f64,
-    /// The values since the start, and how much each counts.
+    /// The values since the start, each with its weight.
     values: Vec<(f64, f64)>,
-    /// Sums of the weights and of the weighted values, drawn in, before each index.
+    /// Before each index the sum of the weights and the sum of the weighted clipped values.
     sums: Vec<(f64, f64)>,
-    /// Sums of the squared differences of neighbours, drawn in, before each index.
+    /// Before each index the sum of the squared clipped differences of neighbours.
     squares: Vec<f64>,
 }
 
@@ -114,7 +114,7 @@ impl Base {
         self.sums.push((weights + weight, sum + weight * value));
     }
 
-    /// The change, if the newest values do not belong to the base any more.
+    /// The change point, if the newest values do not belong to the base any more; else `None`.
     pub(super) fn find_change(&self) -> Option<ChangePoint> {
         let most = self.values.len().checked_sub(self.fewest_before_change())?;
         let looks = window_sizes().take_while(|&new| new <= most);
@@ -160,8 +160,8 @@ impl Base {
     }
 
     /// The deviation near the newest values, at least that of the base: where the noise grew, a few distant values
-    /// are no step. If differences of neighbours (without the one at the step) are larger than chance allows, they
-    /// give the deviation.
+    /// are no step. The differences of neighbours, except the one at the step, give the deviation if they are larger
+    /// than chance allows.
     pub(super) fn local_deviation(&self, new: usize) -> f64 {
         let (end, split) = (self.values.len(), self.values.len() - new);
         let first = end.saturating_sub((2 * new).max(NEAR_BY)).max(1);
@@ -176,21 +176,22 @@ impl Base {
         }
     }
 
-    /// The values from this one on, drawn in about `before`, and their weights.
+    /// The values from index `at` on, clipped about `before`, each with its weight.
     fn clipped_values_from(&self, at: usize, before: f64) -> Vec<(f64, f64)> {
         let reach = WIDEST_NEW * self.limit.min(MOST_LIMIT) * self.deviation;
-        let drawn = |&(value, weight): &(f64, f64)| (value.clamp(before - reach, before + reach), weight);
-        self.values[at..].iter().map(drawn).collect()
+        let clipped = |&(value, weight): &(f64, f64)| (value.clamp(before - reach, before + reach), weight);
+        self.values[at..].iter().map(clipped).collect()
     }
 
-    /// Weight and mean, drawn in, of a range.
+    /// The weight of a range of values and the mean of its clipped values.
     fn weight_and_mean(&self, from: usize, to: usize) -> (f64, f64) {
         let ((weights, sum), (weights_before, sum_before)) = (self.sums[to], self.sums[from]);
         let weight = weights - weights_before;
         (weight, (sum - sum_before) / weight)
     }
 
-    /// The best split near the one that was found. A few new values may lie far away, and are drawn in less here, too.
+    /// The index of the split with the largest t, near the one that was found. At most [`FEW`] new values are clipped less
+    /// here, too.
     fn best_split(&self, new: usize) -> usize {
         let end = self.values.len();
         let first = end.saturating_sub(4 * new + FEW).max(self.fewest_before_change());
@@ -220,18 +221,18 @@ fn variance_ratio_limit(degrees: f64) -> f64 {
     (1.0 - part + ONE_IN_TEN * part.sqrt()).powi(3)
 }
 
-/// Sum of the weights and mean.
+/// The sum of the weights and the weighted mean.
 fn weighted_mean(values: &[(f64, f64)]) -> (f64, f64) {
     let weight: f64 = values.iter().map(|value| value.1).sum();
     (weight, values.iter().map(|(value, weight)| value * weight).sum::<f64>() / weight)
 }
 
-/// 2, 3, 4, 6, 8, 12, 16, …
+/// The numbers of newest values that are tested: 2, 3, 4, 6, 8, 12, 16, …
 fn window_sizes() -> impl Iterator<Item = usize> {
     (1..48).flat_map(|power| [1usize << power, 3usize << (power - 1)])
 }
 
-/// Centre and variance of values with outliers drawn in.
+/// Centre and variance of values with outliers clipped.
 struct Spread {
     centre: f64,
     variance: f64,
@@ -242,20 +243,21 @@ impl Spread {
         let plain: Vec<f64> = values.iter().map(|value| value.0).collect();
         let centre = median(&plain);
         let away: Vec<f64> = plain.iter().map(|value| (value - centre).abs()).collect();
-        // The median deviation of a few values is far off: it may draw in only what is far away.
+        // The median deviation of a few values is imprecise, so the fewer they are, the less they are clipped.
         let reach = WIDEST * median(&away) / 0.6745 * (1.0 + 3.0 / plain.len() as f64);
-        let drawn = |value: f64| value.clamp(centre - reach, centre + reach);
+        let clipped = |value: f64| value.clamp(centre - reach, centre + reach);
         let total: f64 = values.iter().map(|value| value.1).sum();
-        let mean = values.iter().map(|&(value, weight)| weight * drawn(value)).sum::<f64>() / total;
-        let squares: f64 = values.iter().map(|&(value, weight)| weight * (drawn(value) - mean).powi(2)).sum();
+        let mean = values.iter().map(|&(value, weight)| weight * clipped(value)).sum::<f64>() / total;
+        let squares: f64 =
+            values.iter().map(|&(value, weight)| weight * (clipped(value) - mean).powi(2)).sum();
         let about_the_mean = squares / (plain.len() - 1).max(1) as f64;
-        // A step that was not found yet widens the first and not the second.
+        // A step that was not found yet increases the variance about the mean, but hardly that from neighbours.
         Self { centre, variance: about_the_mean.min(deviation_of_neighbours(&plain).powi(2)) }
     }
 }
 
-/// The deviation by differences of neighbours (Rice 1984, Annals of Statistics 12), in which a step counts once. They are
-/// drawn in to two of their own deviations, which takes 8 % of a normal variance and is given back.
+/// The deviation from differences of neighbours (Rice 1984, Annals of Statistics 12), of which a step changes only one.
+/// They are clipped to two of their own deviations; that removes 8 % of a normal variance, which `KEPT` corrects.
 pub(super) fn deviation_of_neighbours(values: &[f64]) -> f64 {
     const KEPT: f64 = 0.920_5;
     let steps: Vec<f64> = values.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();

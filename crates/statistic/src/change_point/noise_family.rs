@@ -1,4 +1,4 @@
-//! What the series of one machine tell about each other's noise.
+//! The common noise of the series of one machine, a prior for the noise of each.
 
 use super::base::{EFFICIENCY, deviation_of_neighbours};
 use super::{Value, median_error};
@@ -10,17 +10,17 @@ const FEWEST_SERIES: usize = 4;
 const FEWEST_VALUES: usize = 5;
 /// Most degrees of freedom that a deviation learnt from other series counts for.
 const MOST_DEGREES: f64 = 60.0;
-/// A value farther than this many deviations from the median of its four neighbours and itself is a stray.
+/// A value is a stray if it is more than this number of deviations from the median of itself and its four neighbours.
 const STRAY: f64 = 5.0;
-/// The family's rate of strays counts as this many values of a series.
+/// The family's rate of strays weighs as much as this number of values of a series.
 const BELIEF: f64 = 100.0;
 
-/// What is known of a series before it is looked at.
+/// The prior noise of a series, before its own values are tested.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Noise {
     /// Standard deviation of a value with the usual error.
     pub deviation: f64,
-    /// Degrees of freedom with which that is known; 0: not at all.
+    /// Degrees of freedom of the deviation; 0 if it is unknown.
     pub degrees: f64,
     /// Share of the values that are lone outliers.
     pub strays: f64,
@@ -33,7 +33,7 @@ impl Default for Noise {
 }
 
 impl Noise {
-    /// The fewest values that can be a change at this level: a row of outliers this long is no chance.
+    /// The fewest values that can be a change at this level: by chance, that number of outliers in a row is rarer than it.
     pub(super) fn shortest_change(&self, level: f64) -> usize {
         (2..8).find(|&values| self.strays.powi(values) <= level).unwrap_or(8) as usize
     }
@@ -42,14 +42,14 @@ impl Noise {
 /// The noise of many series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Family {
-    /// Deviation of values, in their own errors (or in natural units, where they have none).
+    /// Standard deviation of the values, as a multiple of their own errors.
     factor: f64,
     degrees: f64,
     strays: f64,
 }
 
 impl Family {
-    /// Learns from series. Steps in them do not matter: differences of neighbours are looked at.
+    /// Estimates the common noise of series. Steps in them hardly matter, because it uses differences of neighbours.
     pub fn learn<'a>(series: impl IntoIterator<Item = &'a [Value]>) -> Self {
         let (mut found, mut strays, mut count) = (Vec::new(), 0.5, 1.0);
         for values in series.into_iter().filter(|values| values.len() >= FEWEST_VALUES) {
@@ -65,7 +65,7 @@ impl Family {
         Self { factor, degrees, strays: strays / count }
     }
 
-    /// What it tells of one series.
+    /// The prior noise of one series.
     pub fn noise_of_series(&self, values: &[Value]) -> Noise {
         let unit = median_error(values);
         let own = if values.len() >= FEWEST_VALUES {
@@ -83,7 +83,7 @@ fn extract_values(values: &[Value]) -> Vec<f64> {
     values.iter().map(|value| value.value).collect()
 }
 
-/// Lone outliers. The last two values may be a step.
+/// The number of lone outliers. The first and last two values do not count: the last two may be a step.
 fn count_strays(values: &[Value], deviation: f64) -> f64 {
     let is_stray = |five: &&[Value]| {
         let around = extract_values(five);
@@ -92,8 +92,8 @@ fn count_strays(values: &[Value], deviation: f64) -> f64 {
     if deviation > 0.0 { values.windows(5).filter(is_stray).count() as f64 } else { 0.0 }
 }
 
-/// Common factor and its degrees of freedom from deviations and their degrees, by moments of their logarithms (Smyth
-/// 2004, section 6.2).
+/// The common factor and its degrees of freedom, from pairs of a deviation and its degrees of freedom, by moments of the
+/// logarithms (Smyth 2004, section 6.2).
 fn fit_prior(found: &[(f64, f64)]) -> (f64, f64) {
     if found.len() < FEWEST_SERIES {
         return (0.0, 0.0);
@@ -111,7 +111,7 @@ fn fit_prior(found: &[(f64, f64)]) -> (f64, f64) {
     (variance.sqrt(), degrees)
 }
 
-/// Abramowitz and Stegun 6.3.18, after steps of 6.3.5 up to where it holds.
+/// The digamma function: Abramowitz and Stegun 6.3.18, after steps of 6.3.5 up to where that series holds.
 fn digamma(x: f64) -> f64 {
     let (mut x, mut below) = (x, 0.0);
     while x < 6.0 {
@@ -122,7 +122,7 @@ fn digamma(x: f64) -> f64 {
     below + x.ln() - 0.5 / x - y * (1.0 / 12.0 - y * (1.0 / 120.0 - y / 252.0))
 }
 
-/// Abramowitz and Stegun 6.4.12, after steps of 6.4.6.
+/// The trigamma function: Abramowitz and Stegun 6.4.12, after steps of 6.4.6.
 fn trigamma(x: f64) -> f64 {
     let (mut x, mut below) = (x, 0.0);
     while x < 6.0 {

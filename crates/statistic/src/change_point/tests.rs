@@ -1,4 +1,4 @@
-//! Recall and false alarms, counted on seeded series. What is asserted is what was counted, with a little room.
+//! Recall and false alarms, counted on seeded series. The asserted limits are the counts with a small margin.
 
 use super::*;
 use crate::Random;
@@ -8,7 +8,7 @@ const SERIES: usize = 40;
 /// The first night of a planted step.
 const AT: usize = 15;
 
-/// What a series is, besides noise.
+/// The properties of a generated series.
 #[derive(Clone, Copy)]
 struct Plan {
     noise: f64,
@@ -65,12 +65,12 @@ const QUIET: Plan = Plan { noise: 0.002, step: 0.0, outliers: 0.0, drift: 0.0, l
 const MIXED: [f64; 4] = [0.002, 0.005, 0.01, 0.02];
 
 #[test]
-fn nothing_is_told_of_forty_series_in_ten_months_without_a_change() {
+fn forty_series_without_a_change_give_no_alarm_in_ten_months() {
     assert_eq!(alarms(&MIXED.map(|noise| Plan::new(noise, 0.0)), 10), 0, "of 12 000 points");
 }
 
 #[test]
-fn a_step_of_one_percent_is_told_within_two_nights() {
+fn a_step_of_one_percent_is_reported_within_two_nights() {
     let mut plans = vec![QUIET; 8];
     plans.extend([Plan::new(0.002, 0.01); 2]);
     let told = reported_changes(&plans, 10, 8);
@@ -87,7 +87,7 @@ fn a_step_of_one_percent_is_told_within_two_nights() {
     assert_eq!(steady, 0, "false alarms in 9600 points beside them");
 }
 
-/// Of 80 steps of five deviations.
+/// Of 80 steps of five deviations, the number that must be reported within two and within three nights.
 const WITHIN_TWO_AND_THREE: (usize, usize) = (67, 79);
 
 /// The share of steps of this size that is reported within 15 nights; a quarter of the series have one.
@@ -102,8 +102,8 @@ fn recall(noise: f64, step: f64) -> f64 {
 }
 
 #[test]
-fn how_much_is_found_follows_from_step_and_noise() {
-    // Of the steps of 2.5 deviations nine in ten, of those of one deviation nearly none: 15 nights do not show them.
+fn recall_depends_on_the_ratio_of_step_to_noise() {
+    // Steps of 2.5 deviations are found in about nine of ten cases. Steps of half a deviation need more than 15 nights.
     for (noise, step, least) in [
         (0.002, 0.005, 0.8),
         (0.002, 0.03, 1.0),
@@ -125,7 +125,7 @@ fn outliers_drifts_and_louder_noise_are_mostly_no_steps() {
         change(&mut plan);
         alarms(&[plan], 5)
     };
-    // Of 6000 points each.
+    // Each number of alarms is out of 6000 points.
     assert!(each(|plan| plan.outliers = 0.01) <= 6, "two lone outliers in a row look like a step");
     assert!(each(|plan| plan.outliers = 0.05) <= 12);
     assert!(each(|plan| plan.drift = 0.002) <= 4);
@@ -134,7 +134,7 @@ fn outliers_drifts_and_louder_noise_are_mostly_no_steps() {
 }
 
 #[test]
-fn noise_that_grows_untold_by_its_own_errors_is_seldom_a_step() {
+fn growing_noise_that_the_errors_do_not_show_is_rarely_a_step() {
     let mut random = Random::new(11);
     let louder = Plan { louder: 3.0, ..QUIET };
     let mut all: Vec<_> = (0..4 * SERIES).map(|_| louder.series(&mut random, 2 * NIGHTS)).collect();
@@ -144,7 +144,7 @@ fn noise_that_grows_untold_by_its_own_errors_is_seldom_a_step() {
         change_points(values, &family.noise_of_series(values), error_level(SERIES)).len()
     };
     let told: usize = all.iter().map(found).sum();
-    // Without a look at the noise near by there are more than twice as many.
+    // Without the local deviation there are more than twice as many.
     assert!(told <= 40, "{told} of {} series", all.len());
 }
 
@@ -159,7 +159,7 @@ fn one_outlier_is_no_change_and_two_alike_are() {
 }
 
 #[test]
-fn a_large_step_is_told_soon_though_its_nights_are_less_sure_and_few_were_before() {
+fn a_large_step_of_imprecise_values_is_found_after_a_short_base() {
     for seed in 0..20 {
         let mut random = Random::new(seed);
         let quiet = Plan { noise: 0.001, ..QUIET };
@@ -171,7 +171,7 @@ fn a_large_step_is_told_soon_though_its_nights_are_less_sure_and_few_were_before
 }
 
 #[test]
-fn what_was_told_stays_told_as_the_series_grows() {
+fn a_reported_change_stays_as_the_series_grows() {
     let mut random = Random::new(5);
     let values = Plan::new(0.002, 0.02).series(&mut random, 60);
     let noise = Noise::default();
@@ -192,7 +192,7 @@ fn few_values_and_equal_values_have_no_change() {
 }
 
 #[test]
-fn ten_thousand_values_with_nine_steps_are_a_matter_of_moments() {
+fn nine_steps_are_found_in_ten_thousand_values() {
     let mut random = Random::new(6);
     let mut values = QUIET.series(&mut random, 10_000);
     values.iter_mut().enumerate().for_each(|(at, value)| value.value += 0.01 * (at / 1000 % 2) as f64);
@@ -202,7 +202,7 @@ fn ten_thousand_values_with_nine_steps_are_a_matter_of_moments() {
 }
 
 #[test]
-fn what_lasts_two_nights_is_told_and_so_is_its_end() {
+fn a_change_that_lasts_two_nights_is_found_with_its_end() {
     let levels = [0.0, 0.0001, 0.0, -0.0001, 0.0, 0.0001, 0.0, 0.0606, 0.0607, -0.0001, 0.0];
     let values = levels.map(|value| Value { value, error: 0.0001 });
     let found = change_points(

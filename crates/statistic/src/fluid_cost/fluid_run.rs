@@ -1,23 +1,24 @@
-//! Several runs of one operation: which of them count, and their common estimate.
+//! Several runs of one operation: selects the runs that count and combines their estimates.
 
 use super::{Calibration, Cost, Covered, ErrorTerms, Estimate, Nonsense, QUIET, Totals, estimate_costs};
 use crate::Interval;
 use crate::student::{FEWEST, mean_interval};
 
-/// The largest relative error of the cost by a change of the fluid's turn between the calibration before a run and the
-/// one after it. What is x % of a turn is x % of the fluid's time in the run: a cost that took most of the run
-/// bears more of it.
+/// The largest relative error of the cost, caused by a change of the fluid's turn between the calibrations before and after
+/// a run. A change of a turn by x % changes the fluid's time in the run by x %. So a cost that took most of the run
+/// tolerates a larger change.
 const STEADY: f64 = 0.01;
-/// The most interrupts of other tasks, as a multiple of those of the fluid: beyond it the estimate rests on too few. An
-/// operation that never waits has no such interrupts, and may leave the fluid almost no time.
+/// The most interrupts that may hit other tasks, as a multiple of those that hit the fluid. Beyond it the estimate rests on
+/// too few. An operation that never waits has no such interrupts, and may leave the fluid almost no time.
 const UNMET: f64 = 1.0;
-/// The unit of stolen time, ns: `USER_HZ` is 100 wherever Linux runs.
+/// The unit of stolen time, ns: `USER_HZ` is 100 on every supported architecture.
 const STOLEN_TICK: f64 = 1e7;
-/// The beginning of the sentence for a machine that was not quiet.
+/// The beginning of the flag for a machine that was not quiet.
 pub const NOT_QUIET: &str = "the machine was not quiet";
-/// Estimates that differ by no more than this agree, whatever their intervals are.
+/// Estimates whose relative difference is at most this agree, whatever their intervals are.
 const SAME: f64 = 0.01;
-/// On a machine that was not quiet two estimates count only if they agree within this.
+/// Largest relative difference of the gap and daemon-free estimates that counts on a machine that was not quiet, unless
+/// their intervals overlap.
 const VOUCHED: f64 = 0.05;
 
 /// One run between two calibrations.
@@ -31,16 +32,16 @@ pub struct Replicate {
     pub after: Calibration,
     /// Clock ticks (10 ms) that the hypervisor took from the CPU.
     pub stolen_ticks: u64,
-    /// What a run without operations takes, which is subtracted.
+    /// The totals of a run without operations, which are subtracted.
     pub empty: Totals,
 }
 
-/// What disturbed a run, by covariates and never by its cost.
+/// The cause that disturbed a run. It is judged by covariates, never by the cost of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spoilt {
     /// Other tasks had the CPU.
     Others,
-    /// A turn of the fluid was longer or shorter after it than before, or within it.
+    /// The length of a turn of the fluid changed during the run, or from the calibration before to the one after.
     Drift,
     /// The hypervisor took time.
     Stolen,
@@ -49,40 +50,43 @@ pub enum Spoilt {
 }
 
 impl Replicate {
-    /// What disturbed it, if anything did.
+    /// The cause that disturbed the run; `None` if it was undisturbed.
     pub fn disturbance(&self) -> Option<Spoilt> {
         let covered = &self.covered;
-        // A kernel that charges interrupts to no task counts them as time of others.
-        let told = !covered.interrupts_apart;
+        // If the kernel charges interrupts to no task, they count as time of other tasks, which is then unknown.
+        let others_known = !covered.interrupts_apart;
         match () {
             () if self.stolen_ns() > QUIET * covered.window.elapsed => Some(Spoilt::Stolen),
             () if covered.window.mean_undisturbed_turn().is_none() => Some(Spoilt::Uncovered),
-            () if told && covered.unmet_interrupt_ratio() > UNMET && covered.others_share() > QUIET => {
+            () if others_known
+                && covered.unmet_interrupt_ratio() > UNMET
+                && covered.others_share() > QUIET =>
+            {
                 Some(Spoilt::Uncovered)
             }
-            () if told && covered.others_share() > QUIET => Some(Spoilt::Others),
+            () if others_known && covered.others_share() > QUIET => Some(Spoilt::Others),
             () if covered.window.is_uneven() || self.drift_error() > STEADY => Some(Spoilt::Drift),
             () => None,
         }
     }
 
-    /// Time that the hypervisor took, ns, in steps of 10 ms, which is coarse for a short run.
+    /// Time that the hypervisor took, ns. Its resolution is 10 ms, which is coarse for a short run.
     pub fn stolen_ns(&self) -> f64 {
         self.stolen_ticks as f64 * STOLEN_TICK
     }
 
-    /// Its estimates.
+    /// The estimates of the run, per operation.
     pub fn estimate(&self) -> Estimate {
         estimate_costs(&self.covered, &self.mean_calibration(), &self.empty)
     }
 
-    /// Its totals, with nothing subtracted.
+    /// The totals of the run, without subtracting the run without operations.
     pub fn totals(&self) -> Totals {
         Totals::from_run(&self.covered, &self.mean_calibration())
     }
 
-    /// The relative uncertainty of the cost by a change of the fluid's speed: half of the change, because the mean of
-    /// both calibrations is used.
+    /// The relative uncertainty of the cost by a change of the fluid's speed. Half of the change counts, because the mean
+    /// of both calibrations is used.
     fn drift_error(&self) -> f64 {
         let window = &self.covered.window;
         let drift = Calibration::drift(&self.before, &self.after);
@@ -94,17 +98,17 @@ impl Replicate {
     }
 }
 
-/// The common estimates of several runs of one operation, ns. A value that cannot be a cost is missing.
+/// The common estimates of several runs of one operation, ns. An estimate that cannot be a cost is `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
-    /// Number of undisturbed runs, and of all runs.
+    /// The number of undisturbed runs and the number of all runs.
     pub kept: (usize, usize),
     /// Whether enough runs were undisturbed. Otherwise gap, daemon-free and accounting use all runs that the fluid
     /// covered, and the paper's estimate is missing.
     pub quiet: bool,
     /// Number of runs disturbed by each cause: others, drift, stolen, uncovered.
     pub spoilt: [usize; 4],
-    /// The median share of a run that others had.
+    /// The median share of a run that other tasks used.
     pub others: f64,
     /// The paper's estimate.
     pub paper: Option<Interval>,
@@ -118,7 +122,7 @@ pub struct Summary {
     pub rusage: Option<Interval>,
     /// The share of the cost that accounting missed, run by run: 0.4 is two fifths; negative is an over-charge.
     pub missed: Option<Interval>,
-    /// The cost over accounting, less 1, run by run, as the paper prints it: 0.46 is 46 %.
+    /// The cost divided by accounting, less 1, run by run, as the paper prints it: 0.46 is 46 %.
     pub difference: Option<Interval>,
     /// The gap estimates behind the interval, in order.
     pub each: Vec<f64>,
@@ -129,7 +133,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// The summary of these runs. It is quiet with `wanted` undisturbed ones.
+    /// The summary of these runs. It counts as quiet if at least `wanted` of them were undisturbed.
     pub fn from_runs(runs: &[Replicate], wanted: usize) -> Self {
         let mut summary = Self { kept: (0, runs.len()), ..Self::default() };
         for run in runs {
@@ -209,7 +213,7 @@ impl Summary {
         }
     }
 
-    /// Drops two estimates that contradict each other, because there is no third one to decide.
+    /// Drops the gap and daemon-free estimates if they contradict each other, because no third estimate can decide.
     fn drop_contradicting_estimates(&mut self) {
         let Some((gap, free)) = self.gap.zip(self.daemon_free) else { return };
         let off = free.estimate / gap.estimate - 1.0;

@@ -1,4 +1,4 @@
-//! The names of sampled code: the kernel's by `/proc/kallsyms`, those of programs by the symbols of their files.
+//! The names of sampled functions: the kernel's from `/proc/kallsyms`, those of programs from the symbols of their files.
 
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::proc::own_code_mappings;
@@ -9,35 +9,35 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use syscost_engine::trial::CodeAddress;
 
-/// The name of all of the kernel where its symbols are hidden.
+/// The common name of all kernel code if the kernel's symbols are hidden.
 pub const KERNEL: &str = "(the kernel)";
-/// The name of the kernel's code that no symbol names.
+/// The name of kernel code that has no symbol.
 const GENERATED: &str = "(generated code, such as a filter of system calls)";
-/// The name of code of a program that no file holds.
+/// The name of program code that is in no file.
 const IN_NO_FILE: &str = "(code in no file)";
-/// Where the kernel maps the code of its clocks.
+/// The name of the mapping with the kernel's code for reading clocks.
 const VDSO: &str = "[vdso]";
 
-/// Looks up names; files are read once.
+/// Looks up the names of functions. Each file is read once.
 pub struct CodeNames {
     kernel: Option<KernelSymbols>,
     files: HashMap<String, Option<FileSymbols>>,
 }
 
-/// Whether an address is the kernel's, on every 64-bit processor.
+/// Whether an address belongs to the kernel, on every 64-bit processor.
 pub fn is_kernel(address: u64) -> bool {
     address >> 63 == 1
 }
 
 impl CodeNames {
-    /// The names of the running kernel, and so far of no file.
+    /// The names of the running kernel. The names of files are read when they are needed.
     pub fn new() -> Self {
         let text = KernelFiles::live().read_text("proc/kallsyms").unwrap_or_default();
         let modules = KernelFiles::live().read_text("proc/modules").unwrap_or_default();
         Self { kernel: KernelSymbols::parse(&text, &modules), files: HashMap::new() }
     }
 
-    /// A sentence if the kernel's functions have no names here.
+    /// A sentence if the names of the kernel's functions are hidden.
     pub fn kernel_note(&self) -> Option<String> {
         self.kernel.is_none().then(|| {
             "the kernel is one row, since its symbols are hidden: `sysctl kernel.kptr_restrict=0` and root show /proc/kallsyms"
@@ -45,12 +45,12 @@ impl CodeNames {
         })
     }
 
-    /// Reads the files of these addresses anew: their paths may lead to other links of a build than before.
+    /// Forgets the files outside `/usr/`, so that they are read again: their paths may now lead to other links of a build.
     pub fn forget_files(&mut self) {
         self.files.retain(|file, _| !file.starts_with('/') || file.starts_with("/usr/"));
     }
 
-    /// The name of the function of an address, as `program` sees it, which is its file.
+    /// The name of the function at an address. `program` is the path of the program's own file.
     pub fn name(&mut self, code: &CodeAddress, program: &str) -> String {
         match &code.file {
             None if is_kernel(code.address) => match &self.kernel {
@@ -74,14 +74,14 @@ impl CodeNames {
 
 struct KernelSymbols {
     symbols: Symbols,
-    /// Where the kernel's own code ends.
+    /// End address of the kernel's own code.
     end: u64,
-    /// Beginning and end of each module.
+    /// Begin and end address of each module.
     modules: Vec<(u64, u64)>,
 }
 
 impl KernelSymbols {
-    /// `None` where the kernel hides the addresses.
+    /// Parses the kernel's symbols; `None` if the kernel hides the addresses.
     fn parse(text: &str, modules: &str) -> Option<Self> {
         let mut functions = Vec::new();
         let mut end = u64::MAX;
@@ -107,7 +107,7 @@ impl KernelSymbols {
     }
 }
 
-/// A line of `/proc/modules`: name, size, users, their names, state, address.
+/// The address range of a module, from a line of `/proc/modules`: name, size, users, their names, state, address.
 fn module_range(line: &str) -> Option<(u64, u64)> {
     let words: Vec<_> = line.split_ascii_whitespace().collect();
     let begin = u64::from_str_radix(words.get(5)?.trim_start_matches("0x"), 16).ok()?;
@@ -116,14 +116,14 @@ fn module_range(line: &str) -> Option<(u64, u64)> {
 
 /// The functions of a file.
 struct FileSymbols {
-    /// Address, length, and mangled name; sorted.
+    /// Address, length and mangled name of each function, sorted by address.
     functions: Vec<(u64, u64, String)>,
-    /// Where each segment begins in the file, its length, and its address.
+    /// File offset, length and address of each segment.
     segments: Vec<(u64, u64, u64)>,
 }
 
 impl FileSymbols {
-    /// `None` if it cannot be read, or has no symbols.
+    /// Reads the functions of a file; `None` if it cannot be read or has no symbols.
     fn read(file: &str) -> Option<Self> {
         if file == VDSO {
             return Self::parse(&*mapped_vdso()?);
@@ -149,7 +149,7 @@ impl FileSymbols {
         Some(Self { functions, segments: segments.collect() })
     }
 
-    /// The readable name of the function at this place of the file.
+    /// The demangled name of the function at this offset of the file.
     fn name(&self, place: u64) -> Option<String> {
         let (offset, _, begin) =
             self.segments.iter().find(|(offset, length, _)| (*offset..offset + length).contains(&place))?;
@@ -160,7 +160,7 @@ impl FileSymbols {
     }
 }
 
-/// The bytes of this process's vDSO, which is that of every process of this kernel.
+/// The bytes of this process's vDSO. All processes of a kernel have the same vDSO.
 fn mapped_vdso() -> Option<Vec<u8>> {
     let mappings = own_code_mappings().ok()?;
     let vdso = mappings.iter().find(|mapping| mapping.file == VDSO)?;
@@ -179,7 +179,7 @@ mod tests {
         ffffffffc0000000 t helper\t[module]\nffffffffc0009000 t bpf_prog_1_x\t[bpf]\n";
 
     #[test]
-    fn the_kernel_s_code_is_named_or_was_generated() {
+    fn kernel_code_has_its_symbol_or_counts_as_generated() {
         let symbols =
             KernelSymbols::parse(KALLSYMS, "module 4096 0 - Live 0xffffffffc0000000\n").expect("symbols");
         for (address, name) in [
@@ -207,7 +207,7 @@ mod tests {
     fn a_function_of_this_program_and_of_the_vdso_have_their_names() {
         let program = std::env::current_exe().expect("a path").display().to_string();
         let symbols = FileSymbols::read(&program).expect("symbols");
-        // Its closures are functions of their own, whose place beside it the compiler chooses.
+        // The closures of a function are functions of their own, and the compiler chooses their places.
         let is_wanted =
             |name: &str| format!("{:#}", rustc_demangle::demangle(name)).ends_with("code_names::mapped_vdso");
         let address = symbols.functions.iter().find(|(.., name)| is_wanted(name)).expect("this file").0;

@@ -16,15 +16,15 @@ const CHANGING: &[u8] = b"changing\n";
 /// Message to the guard when everything is restored.
 const DONE: &[u8] = b"done\n";
 
-/// The owner's end.
+/// The guard as its owner sees it: the process and the pipe to it.
 pub(super) struct Guard {
     process: Child,
     pub(super) input: ChildStdin,
 }
 
 impl Guard {
-    /// Starts the guard: this binary, in a process group of its own, which no signal from the terminal reaches. It holds
-    /// `held` as its standard output, to which it writes nothing.
+    /// Starts the guard: this binary in its own process group, which no signal from the terminal reaches. The guard keeps the
+    /// descriptor `held` open as its standard output, and writes nothing to it.
     ///
     /// # Errors
     /// The process cannot be started.
@@ -41,18 +41,18 @@ impl Guard {
         }
     }
 
-    /// Tells the guard that from here on there is something to restore.
+    /// Informs the guard that from now on there are settings to restore.
     ///
     /// # Errors
-    /// The guard has gone.
+    /// The guard has ended.
     pub(super) fn announce_change(&mut self) -> Result<()> {
         let lost = |cause| Error::Kernel { call: "write to the guard of the settings".into(), cause };
         self.input.write_all(CHANGING).map_err(lost)
     }
 
-    /// Tells the guard that everything is restored, and waits for its end.
+    /// Informs the guard that everything is restored, and waits for its end.
     pub(super) fn dismiss(mut self) {
-        // A guard that has gone needs no message.
+        // A guard that has ended needs no message.
         let _ = self.input.write_all(DONE);
         let _ = self.process.wait();
     }
@@ -64,12 +64,13 @@ impl Guard {
     }
 }
 
-/// The guard's process: waits for the owner's message or death, and in the latter case restores everything.
+/// The main function of the guard process. It waits for the owner's last message or death, and restores everything if the
+/// owner died.
 ///
 /// # Errors
 /// The journal cannot be read, or something cannot be restored.
 pub fn run_guard(file: &Path) -> Result<()> {
-    // Read now, in case the file is lost later. It is missing if the owner has ended already.
+    // The journal is read now, in case the file is lost later. It is missing if the owner has ended already.
     let journal = Journal::read(file);
     match wait_for_owner_end(std::io::stdin()) {
         OwnerEnd::Done => Ok(()),
@@ -89,8 +90,8 @@ enum OwnerEnd {
     Abandoned,
 }
 
-/// Waits for the owner's last message. When the owner is killed the kernel closes the pipe, as soon as a command that it
-/// was running has ended too.
+/// Waits for the owner's last message or the end of the pipe. When the owner is killed, the kernel closes the pipe as soon as
+/// a command that the owner was running has ended, too.
 fn wait_for_owner_end(mut owner: impl Read) -> OwnerEnd {
     let mut received = Vec::new();
     let mut buffer = [0; 64];
@@ -101,7 +102,7 @@ fn wait_for_owner_end(mut owner: impl Read) -> OwnerEnd {
             Ok(0) | Err(_) => return OwnerEnd::Abandoned,
             Ok(length) => received.extend_from_slice(&buffer[..length]),
         }
-        // Checked before the end of the pipe, which a daemon started by a command may hold open.
+        // Checked before the end of the pipe, because a daemon that a command started may hold the pipe open.
         if received.ends_with(DONE) {
             return OwnerEnd::Done;
         }
@@ -118,10 +119,10 @@ pub(super) struct Shell<'a> {
     pub(super) command: &'a str,
     /// Working directory; `None` for that of this process.
     pub(super) directory: Option<&'a Path>,
-    /// The guard's input, which becomes the shell's standard input, so that the guard sees the end of the pipe only when
-    /// the shell has ended too. Background commands of the shell read /dev/null (POSIX) and do not hold it.
+    /// The pipe to the guard, which becomes the shell's standard input. So the guard sees the end of the pipe only when the
+    /// shell has ended, too. Background commands of the shell read /dev/null (POSIX) and do not hold the pipe.
     pub(super) guard: Option<&'a ChildStdin>,
-    /// Whether to run in a process group of its own, which no signal from the terminal reaches.
+    /// Whether the command runs in its own process group, which no signal from the terminal reaches.
     pub(super) apart: bool,
 }
 
@@ -131,7 +132,7 @@ impl Shell<'_> {
     /// # Errors
     /// The shell cannot be started, or the command fails; the sentence quotes its standard error.
     pub(super) fn run(&self) -> Result<()> {
-        // A file, because a pipe stays open while background processes hold it. Without it nothing is quoted.
+        // The standard error goes to a file, because background processes would hold a pipe open. Without it nothing is quoted.
         let error = tempfile::tempfile().ok();
         let mut command = Command::new("sh");
         command.args(["-c", self.command]).stdin(self.standard_input()?).stdout(Stdio::null());
@@ -163,7 +164,7 @@ impl Shell<'_> {
     }
 }
 
-/// The end of the file, read without moving the offset at which background processes write.
+/// The text at the end of the file. Reading does not move the offset at which background processes write.
 fn read_file_end(file: &File) -> String {
     let length = file.metadata().map_or(0, |data| data.len());
     let mut bytes = vec![0; length.min(QUOTED) as usize];
@@ -176,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_an_owner_that_dies_in_the_middle_needs_its_guard() {
+    fn only_an_owner_that_dies_with_changed_settings_needs_its_guard() {
         assert_eq!(wait_for_owner_end(&b"changing\ndone\n"[..]), OwnerEnd::Done);
         assert_eq!(wait_for_owner_end(&b"done\n"[..]), OwnerEnd::Done);
         assert_eq!(wait_for_owner_end(&b""[..]), OwnerEnd::NothingChanged);
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_command_leaves_in_the_background_is_not_waited_for() {
+    fn background_processes_of_a_command_are_not_awaited() {
         let directory = tempfile::tempdir().unwrap();
         let command = "sleep 1000 & echo $! > pid";
         Shell { directory: Some(directory.path()), ..shell(command) }.run().unwrap();
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_has_gone_is_named() {
+    fn a_missing_working_directory_is_named() {
         let gone = Shell { directory: Some(Path::new("/nonexistent")), ..shell("true") };
         assert!(gone.run().unwrap_err().to_string().contains("/nonexistent"));
     }

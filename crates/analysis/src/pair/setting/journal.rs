@@ -12,14 +12,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use syscost_engine::json_line::parse_value;
 use syscost_engine::record::store;
 
-/// How to undo a setting, and which process made it.
+/// The data to undo a setting, and the process that made the setting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Journal {
     /// Process id of the owner.
     pid: u32,
-    /// Start time of the owner, clock ticks since boot, which distinguishes a reused process id.
+    /// Start time of the owner, in clock ticks since boot. It shows whether the process id was reused.
     began: Option<u64>,
-    /// Boot id; a reboot has undone the setting.
+    /// Boot id. Under another boot id a reboot has undone the setting.
     boot: Option<String>,
     /// Tunables with their original values.
     files: Vec<(PathBuf, String)>,
@@ -31,10 +31,10 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// How to undo these commands.
+    /// A journal with the data to undo these commands.
     ///
     /// # Errors
-    /// Without a `restore` command: they name no tunable, or something that cannot be restored.
+    /// Without a `restore` command: the commands name no tunable, or name one that cannot be restored.
     pub(super) fn new(commands: [&str; 2], restore: Option<&str>) -> Result<Self> {
         let files = if restore.is_none() { current_values(commands)? } else { Vec::new() };
         let pid = std::process::id();
@@ -48,12 +48,13 @@ impl Journal {
         })
     }
 
-    /// Writes it below `home` and returns its path. Process ids repeat in containers, so the name has the time and a random part.
+    /// Writes the journal below `home` and returns its path. The name has the time and a random part, because process ids
+    /// repeat between containers.
     ///
     /// # Errors
     /// The file cannot be written.
     pub(super) fn write(&self, home: &Path) -> Result<PathBuf> {
-        // A clock before 1970 only spoils the name.
+        // A clock before 1970 affects only the name.
         let moment = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
         let file = journal_directory(home).join(format!(
             "{}-{moment}-{}.json",
@@ -80,16 +81,16 @@ impl Journal {
         commands.join("; ")
     }
 
-    /// Whether the owner died during the current boot, so that nothing has undone the setting.
+    /// Whether the owner died during the current boot, so that the setting is not undone.
     pub(super) fn is_outstanding(&self) -> bool {
         let alive = process::process_start_ticks(self.pid);
         boot_id() == self.boot && (alive.is_none() || alive != self.began)
     }
 
-    /// Restores everything that can be restored. While the user's command runs it holds the guard's pipe open.
+    /// Restores everything that can be restored. The user's command holds the guard's pipe open while it runs.
     ///
     /// # Errors
-    /// The first failure.
+    /// A part could not be restored; the error is the first failure.
     pub(super) fn restore(&self, guard: Option<&ChildStdin>) -> Result<()> {
         let mut first = Ok(());
         for (file, value) in self.files.iter().rev() {
@@ -125,7 +126,8 @@ fn journal_directory(home: &Path) -> PathBuf {
     store::Store::at(home).home().join("restore")
 }
 
-/// Every readable journal of this user below this directory: a journal may name a command, and only one's own is obeyed.
+/// Every readable journal of this user below this directory. Journals of other users are ignored, because a journal may name
+/// a command to run.
 pub(super) fn own_journals(home: &Path) -> Vec<(PathBuf, Journal)> {
     let entries = std::fs::read_dir(journal_directory(home)).into_iter().flatten().flatten();
     let own = entries
@@ -134,10 +136,10 @@ pub(super) fn own_journals(home: &Path) -> Vec<(PathBuf, Journal)> {
     own.filter_map(|path| Some((path.clone(), Journal::read(&path).ok()?))).collect()
 }
 
-/// Removes a journal's file, if it is still there.
+/// Removes a journal's file, if it still exists.
 ///
 /// # Errors
-/// It cannot be removed.
+/// The file cannot be removed.
 pub(super) fn remove_journal(file: &Path) -> Result<()> {
     match std::fs::remove_file(file) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::file(file, "removing", e)),
@@ -151,14 +153,14 @@ fn boot_id() -> Option<String> {
 
 // Kernel tunables: the files below `/proc/sys` and `/sys` that a shell command names, and their values.
 
-/// Where a file's content is the whole state of a setting.
+/// The directories of tunables: files whose content is the whole state of a setting.
 const ROOTS: [&str; 2] = ["/proc/sys", "/sys"];
 
 /// The tunables that a command names, by path or by a name of sysctl(8).
 ///
 /// # Errors
-/// A word looks like a path there but is no file: a pattern, a directory, a variable. Its expansion by
-/// the shell is unknown, so it could not be restored.
+/// A word looks like a path below [`ROOTS`] but is no file: a pattern, a directory, a variable. Its expansion by
+/// the shell is unknown, so the setting could not be restored.
 fn tunables_in_command(command: &str) -> Result<Vec<PathBuf>> {
     let words = command.split(|c: char| c.is_whitespace() || "<>|;&()'\"`".contains(c));
     let mut files = Vec::new();
@@ -186,14 +188,14 @@ fn unrestorable_error(word: &str) -> Error {
     ))
 }
 
-/// The value in a tunable's text; of a list of choices the selected one: `madvise` in `always [madvise] never`.
+/// The value in a tunable's text. In a list of choices it is the selected one: `madvise` in `always [madvise] never`.
 fn active_value(text: &str) -> String {
     let text = text.trim();
     let chosen = text.split_once('[').and_then(|(_, rest)| Some(rest.split_once(']')?.0));
     chosen.unwrap_or(text).to_owned()
 }
 
-/// Writes the recorded value and reads it back.
+/// Writes the recorded value to the file and checks it by reading.
 ///
 /// # Errors
 /// The file cannot be written or read, or holds another value afterwards.

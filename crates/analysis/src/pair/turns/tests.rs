@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn turns_come_in_blocks_that_even_out_a_drift() {
+fn turns_are_ordered_in_blocks_that_even_out_a_drift() {
     let order = turn_order(12, &mut Random::new(1));
     assert_eq!(order.len(), 24);
     for block in order.chunks(4) {
@@ -13,7 +13,7 @@ fn turns_come_in_blocks_that_even_out_a_drift() {
 }
 
 #[test]
-fn what_one_side_lacks_is_no_lack_of_the_machine() {
+fn a_skip_of_one_side_alone_is_a_failure() {
     let skipped = || Some(Err::<(), _>(CaseEnd::Skipped("no clock".into())));
     assert_eq!(combine_halves([skipped(), skipped()]), Err(CaseEnd::Skipped("no clock".into())));
     for halves in [[skipped(), Some(Ok(()))], [Some(Ok(())), skipped()]] {
@@ -22,7 +22,7 @@ fn what_one_side_lacks_is_no_lack_of_the_machine() {
 }
 
 #[test]
-fn what_a_guest_does_not_see_is_added_to_its_turn() {
+fn time_that_the_host_took_is_added_to_a_guests_turn() {
     let taken = |waited_ns, stolen_ticks| Some(Taken { waited_ns, stolen_ticks });
     let turn = || Turn { waited_ns: Some(5), ..Turn::default() };
     let seen = add_taken_time(turn(), taken(100, 2), taken(130, 3));
@@ -31,7 +31,7 @@ fn what_a_guest_does_not_see_is_added_to_its_turn() {
 }
 
 #[test]
-fn a_mode_that_comes_and_goes_is_no_difference() {
+fn turns_in_two_random_modes_are_no_difference() {
     let mut random = Random::new(5);
     let shape = Shape { rounds: 48, batches: 1, iterations: 1 };
     let mut turns = |by: f64| -> Vec<Turn> {
@@ -43,7 +43,7 @@ fn a_mode_that_comes_and_goes_is_no_difference() {
     assert!((pair.log_ratio() - 0.07_f64.ln_1p()).abs() < 0.001, "{}", pair.log_ratio());
 }
 
-/// Turns of 10 000 ticks at 3 GHz; fewer at the higher frequencies.
+/// Turns that take 10 000 ticks at 3 GHz, and inversely fewer at higher frequencies.
 fn turns_at(frequencies_ghz: impl IntoIterator<Item = f64>) -> Vec<Turn> {
     let turn =
         |ghz: f64| Turn { ticks: vec![(30_000.0 / ghz) as u64], core_hz: ghz * 1e9, ..Turn::default() };
@@ -51,10 +51,10 @@ fn turns_at(frequencies_ghz: impl IntoIterator<Item = f64>) -> Vec<Turn> {
 }
 
 #[test]
-fn a_core_that_steps_between_two_frequencies_disturbs_no_pair_and_is_no_difference() {
+fn steps_between_two_frequencies_reject_no_pair_and_are_no_difference() {
     let mut random = Random::new(9);
     for _ in 0..50 {
-        // Steps that last some turns, at other moments for each side's median.
+        // The steps last some turns, and come at different times for the two sides.
         let mut ghz = 2.99;
         let mut stepping = || -> Vec<f64> {
             let mut step = || {
@@ -76,7 +76,7 @@ fn a_core_that_steps_between_two_frequencies_disturbs_no_pair_and_is_no_differen
 }
 
 #[test]
-fn sides_at_two_frequencies_have_no_figure() {
+fn sides_at_different_frequencies_are_rejected() {
     let turns = [turns_at([2.99; 40]), turns_at([3.19; 40])];
     let shape = Shape { rounds: 40, batches: 1, iterations: 1 };
     let pair = Pair { shape, ready: Default::default(), turns, samples: [None, None] };
@@ -84,7 +84,7 @@ fn sides_at_two_frequencies_have_no_figure() {
 }
 
 #[test]
-fn a_long_operation_takes_fewer_turns_and_never_less_than_one_iteration() {
+fn a_long_operation_has_fewer_turns_of_at_least_one_iteration() {
     let shape_with =
         |iteration_ns| Shape::for_sides(&[10.0, iteration_ns].map(|iteration_ns| ready(iteration_ns, 0)));
     assert_eq!(shape_with(100.0), Shape { rounds: 40, batches: 8, iterations: 1000 });

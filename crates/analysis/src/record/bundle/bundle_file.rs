@@ -1,6 +1,6 @@
-//! The file of a bundle, `NAME.syscost`: gzip in two members. The first is one line of JSON, the [`Head`]; the
-//! second holds the runs, a [`Record`] a line. `zcat` shows all of it; each member carries its own checksum;
-//! and a comparison inflates and parses the first alone.
+//! The file of a bundle, `NAME.syscost`: gzip in two members. The first member is one line of JSON, the [`Head`]; the
+//! second holds the runs, one [`Record`] per line. `zcat` shows both. Each member has its own checksum, and a comparison
+//! inflates and parses only the first.
 
 use super::Head;
 use super::check::check_head;
@@ -17,30 +17,30 @@ use std::path::{Path, PathBuf};
 use syscost_engine::record::Record;
 use syscost_engine::record::store::{LIMIT, Store, check_name, create_file, parse};
 
-/// Runs that belong together, and what a comparison needs of them.
+/// Runs that belong together, with the head that a comparison needs.
 #[derive(Clone, Debug)]
 pub struct Bundle {
-    /// What a comparison needs.
+    /// The data that a comparison needs.
     pub head: Head,
-    /// The runs, in the order of the head's.
+    /// The runs, in the order of the head's runs.
     pub records: Vec<Record>,
 }
 
 impl Bundle {
-    /// These runs under this name, in the order in which they began.
+    /// A bundle of these runs under this name, in the order in which they began.
     ///
     /// # Errors
-    /// There is none; two count in different units, or were made at different scales; one is there twice.
+    /// There is no run, two runs differ in unit or scale, or a run occurs twice.
     pub fn from_records(name: &str, created: u64, mut records: Vec<Record>) -> Result<Self> {
         records.sort_by_key(|record| record.started);
         check_agreement(name, &records)?;
         Ok(Self { head: Head::from_records(name, created, &records), records })
     }
 
-    /// Saves it in a store, under the name in its head; returns the file.
+    /// Saves the bundle in a store, under the name in its head. Returns the path of the file.
     ///
     /// # Errors
-    /// There is a record of this name, or the file cannot be written.
+    /// A record of this name exists, or the file cannot be written.
     pub fn save_in(&self, store: &Store) -> Result<PathBuf> {
         let path = store.record_path(&self.head.name)?;
         write_new(&path, self).map(|_| path)
@@ -70,11 +70,11 @@ fn check_agreement(name: &str, records: &[Record]) -> Result<()> {
     Ok(())
 }
 
-/// Writes a bundle, whole or not at all, and never in place of another file. Gives its size in bytes.
+/// Writes a bundle atomically, and never in place of another file. Returns its size in bytes.
 ///
 /// # Errors
-/// There is a file of this name; it cannot be written; the runs do not belong together; or it could not be read
-/// again, for its size or for a number that is none.
+/// A file of this name exists, the file cannot be written, or the runs do not belong together. Also if the file could not
+/// be read again, because it is too large or has a number that is not finite.
 pub fn write_new(path: &Path, bundle: &Bundle) -> Result<u64> {
     check_agreement(&bundle.head.name, &bundle.records)?;
     let bytes = encode_bundle(path, bundle)?;
@@ -84,7 +84,7 @@ pub fn write_new(path: &Path, bundle: &Bundle) -> Result<u64> {
     Ok(bytes.len() as u64)
 }
 
-/// Reads the head of a bundle and no more.
+/// Reads only the head of a bundle.
 ///
 /// # Errors
 /// The file cannot be read, is no bundle, is damaged, or was written by a newer version.
@@ -93,8 +93,8 @@ pub fn read_head(path: &Path) -> Result<Head> {
     read_matching_head(Source::new(path, &file), &file, path)
 }
 
-/// A head is believed without its runs, so it must be the one that was written with them: it states how their gzip member
-/// ends, which shows another head's runs, and runs that are cut off or changed, without inflating them.
+/// Reads the head and checks that it belongs to the runs of the file, which are not inflated. The head states the end of the
+/// runs' gzip member. Another end shows that the runs belong to another head, are cut off or were changed.
 fn read_matching_head(mut source: Source<'_, &File>, file: &File, path: &Path) -> Result<Head> {
     let mut head = parse_head(&mut source, path)?;
     // Older files have no such field, and are not checked.
@@ -105,7 +105,7 @@ fn read_matching_head(mut source: Source<'_, &File>, file: &File, path: &Path) -
 fn check_runs_end(file: &File, path: &Path, stated: u64) -> Result<()> {
     let mut end = [0; END];
     let length = file.metadata().map(|found| found.len());
-    // Shorter than this is no head.
+    // A file shorter than this has no head.
     let read = length.and_then(|length| file.read_exact_at(&mut end, length.saturating_sub(END as u64)));
     read.map_err(|e| Error::file(path, "reading", e))?;
     if u64::from_le_bytes(end) == stated {
@@ -114,13 +114,13 @@ fn check_runs_end(file: &File, path: &Path, stated: u64) -> Result<()> {
     Err(content_error(path, "the runs", "those that the head was made of", "others, or not all of them"))
 }
 
-/// Bytes at the end of a gzip member: a CRC-32 of what is in it, and its length (RFC 1952).
+/// Bytes at the end of a gzip member: the CRC-32 of the inflated data, and their length (RFC 1952).
 const END: usize = 8;
 
 /// Reads a bundle and checks that its head follows from its runs.
 ///
 /// # Errors
-/// As [`read_head`]; and the runs are not those of the head.
+/// Those of [`read_head`], or the runs are not those of the head.
 pub fn read(path: &Path) -> Result<Bundle> {
     read_whole(open_source(path)?, path)
 }
@@ -129,7 +129,7 @@ pub fn read(path: &Path) -> Result<Bundle> {
 /// `--save-baseline` leave them.
 ///
 /// # Errors
-/// As [`read_head`]; of plain JSON also if the runs do not have one unit.
+/// Those of [`read_head`]; for plain JSON also if the runs do not have one unit.
 pub fn read_any_head(path: &Path) -> Result<Head> {
     let file = plain_file::open(path)?;
     let mut source = Source::new(path, &file);
@@ -175,7 +175,7 @@ fn read_whole<R: Read>(mut source: Source<'_, R>, path: &Path) -> Result<Bundle>
     let mut records = Vec::new();
     source.for_each_line(|above, line| {
         let record = parse::record_at_line(path, line, above)?;
-        // At once, and not after the last: the head bounds how many there can be.
+        // Checked for each run and not after the last, because the head limits the number of runs.
         match head.runs.get(above) {
             Some(run) if run.name == record.run => records.push(record),
             Some(run) => {
@@ -197,7 +197,7 @@ fn read_whole<R: Read>(mut source: Source<'_, R>, path: &Path) -> Result<Bundle>
     }
 }
 
-/// The name of the first field in which the head contradicts its runs.
+/// The name of the first field in which the head contradicts its runs; `None` if they agree.
 fn first_difference(head: &Head, said: &Head, records: &[Record]) -> Option<&'static str> {
     let agree = |f: fn(&Record) -> &String, with: &String| records.iter().all(|record| f(record) == with);
     [
@@ -212,7 +212,7 @@ fn first_difference(head: &Head, said: &Head, records: &[Record]) -> Option<&'st
     .find_map(|(part, agrees)| (!agrees).then_some(part))
 }
 
-/// A bundle of runs that were saved as plain JSON, with the name of the file if that is a valid name.
+/// A bundle of runs that were saved as plain JSON. Its name is that of the file, if that is a valid name.
 fn read_plain_json<R: Read>(source: Source<'_, R>, path: &Path) -> Result<Bundle> {
     let records = parse::records(path, &source.read_uncompressed()?)?;
     let created = records.iter().map(|record| record.started).max().unwrap_or_default();
@@ -258,12 +258,12 @@ fn content_error(path: &Path, field: &str, expected: &str, found: &str) -> Error
     Error::invalid_content(path, field, expected, found, remedy)
 }
 
-// Reading gzip within bounds. A few kilobytes can inflate to any length, and a device may have no end, so every
-// read has a limit.
+// Reading gzip within limits. A few kilobytes can inflate to any length, and a device may be endless, so every read has a
+// limit.
 
-/// The largest head, inflated, in bytes. A hundred processes over a thousand cases need a tenth of it.
+/// The largest inflated size of a head, in bytes. A hundred processes over a thousand cases need a tenth of it.
 const HEAD_LIMIT: u64 = 64 << 20;
-/// The largest sum of runs, inflated, in bytes.
+/// The largest inflated size of all runs together, in bytes.
 const RUNS_LIMIT: u64 = 2 << 30;
 
 /// A file that is read member by member.
@@ -279,28 +279,28 @@ impl<'p, R: Read> Source<'p, R> {
         Self { path, reader: BufReader::new(from.take(LIMIT + 1)) }
     }
 
-    /// Whether a gzip member begins here: no JSON begins with that byte.
+    /// Whether a gzip member begins at the current position. The test is its first byte, with which no JSON begins.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The file cannot be read.
     pub fn is_gzip(&mut self) -> Result<bool> {
         let next = self.reader.fill_buf();
         next.map(|bytes| bytes.first() == Some(&0x1f)).map_err(|e| Error::file(self.path, "reading", e))
     }
 
-    /// Whether the file ends here.
+    /// Whether the file ends at the current position.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The file cannot be read.
     pub fn is_at_end(&mut self) -> Result<bool> {
         let next = self.reader.fill_buf();
         next.map(<[u8]>::is_empty).map_err(|e| Error::file(self.path, "reading", e))
     }
 
-    /// The whole file, for one that is not gzip.
+    /// The bytes of the whole file, which must not be gzip.
     ///
     /// # Errors
-    /// It cannot be read, or is above the limit.
+    /// The file cannot be read, or is above the limit.
     pub fn read_uncompressed(mut self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let read = self.reader.read_to_end(&mut bytes);
@@ -311,7 +311,7 @@ impl<'p, R: Read> Source<'p, R> {
     /// The first member, inflated.
     ///
     /// # Errors
-    /// It cannot be read, is damaged, or is above the limit.
+    /// The member cannot be read, is damaged, or is above the limit.
     pub fn read_head(&mut self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let read = GzDecoder::new(&mut self.reader).take(HEAD_LIMIT + 1).read_to_end(&mut bytes);
@@ -323,7 +323,7 @@ impl<'p, R: Read> Source<'p, R> {
         }
     }
 
-    /// Calls `each` with every line of the remaining members, inflated, and the number of lines before it.
+    /// Calls `each` for every inflated line of the remaining members, with the number of lines before it.
     ///
     /// # Errors
     /// A member cannot be read, is damaged or above a limit; or `each` fails.
@@ -345,7 +345,7 @@ impl<'p, R: Read> Source<'p, R> {
         if is_over { Err(self.too_large_error("the runs", RUNS_LIMIT)) } else { Ok(()) }
     }
 
-    /// An error with a number comes from the kernel, any other from gzip.
+    /// The error of a read. A cause with an error number comes from the kernel, any other from gzip.
     fn read_error(&self, part: &str, cause: io::Error) -> Error {
         if cause.raw_os_error().is_some() {
             return Error::file(self.path, "reading", cause);

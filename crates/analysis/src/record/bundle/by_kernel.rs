@@ -1,14 +1,14 @@
-//! The runs of bundles, sorted by the kernel that they ran on: each kernel a side of a comparison.
+//! Groups the runs of bundles by the kernel on which they ran. Each kernel becomes a side of a comparison.
 
 use super::Bundle;
 use crate::error::Result;
 use std::collections::BTreeSet;
 use syscost_engine::record::Record;
 
-/// A bundle for each kernel, in the order in which they ran first. Kernels differ by release, build or command line.
+/// A bundle for each kernel, in the order of their first runs. Kernels differ by release, build or command line.
 ///
 /// # Errors
-/// Runs of one kernel count different units.
+/// Runs of one kernel have different units.
 pub fn split_by_kernel(mut records: Vec<Record>) -> Result<Vec<Bundle>> {
     records.sort_by_key(|record| record.started);
     let mut sides: Vec<Vec<Record>> = Vec::new();
@@ -47,7 +47,7 @@ fn common_words(records: &[&Record]) -> BTreeSet<String> {
     all.unwrap_or_default()
 }
 
-/// The release, and the words by which its command line differs from the others'.
+/// The name of a kernel: its release, and the words of its command line that not all kernels have.
 fn kernel_name(record: &Record, common: &BTreeSet<String>) -> String {
     let release = record.fingerprint.kernel_release.as_deref().unwrap_or("an unknown kernel");
     let own = command_line_words(record).filter(|word| !common.contains(*word));
@@ -75,7 +75,7 @@ mod tests {
             run(4, "6.1", "root=… quiet pti=on"),
         ];
         let sides = split_by_kernel(runs).unwrap();
-        let told: Vec<_> = sides.iter().map(|side| (side.head.name.as_str(), side.records.len())).collect();
+        let found: Vec<_> = sides.iter().map(|side| (side.head.name.as_str(), side.records.len())).collect();
         assert_eq!(told, [("6.12", 2), ("6.1", 1), ("6.1 pti=on", 1)]);
         assert_eq!(sides[0].head.created, 1);
     }

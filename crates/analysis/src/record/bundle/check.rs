@@ -9,15 +9,15 @@ use std::path::Path;
 use syscost_engine::record::Interval;
 use syscost_engine::record::soundness::{NAME, Sound, check_that, is_valid_name};
 
-/// The most runs. Some code compares every run with every other.
+/// The most runs of a head, because some code compares every run with every other.
 const MOST_RUNS: usize = 10_000;
-/// The first second of the year 10000: later times are damage.
+/// The first second of the year 10000. A time from then on is an error in the file.
 const YEAR_10000: u64 = 253_402_300_800;
 
 /// Refuses a head with an invalid index, number or name.
 ///
 /// # Errors
-/// Names the first field that is wrong.
+/// A field is invalid; the error names the first one.
 pub fn check_head(path: &Path, head: &Head) -> Result<()> {
     check_head_fields(head)
         .map_err(|fault| fault.into_error(path, "it was damaged or edited: take another copy of it"))
@@ -48,7 +48,7 @@ fn check_run(at: usize, run: &Run, head: &Head) -> Sound {
 
 fn check_series(at: usize, series: &Series, head: &Head) -> Sound {
     check_name(format_args!("series[{at}].id"), &series.id)?;
-    // A record from elsewhere may have no version, and a process that died early no clock.
+    // A record from another program may have no version. A process that died early has no clock.
     let given = [("version", Some(&series.version)), ("clock", Some(&series.clock))];
     let given = given.map(|(part, text)| (part, text.filter(|text| !text.is_empty())));
     for (part, text) in given.into_iter().chain([("peer", series.peer.as_ref())]) {
@@ -57,7 +57,7 @@ fn check_series(at: usize, series: &Series, head: &Head) -> Sound {
     check_values(format_args!("series[{at}].values"), series, head)
 }
 
-/// Each process has one value of a case, and values are in the order of the runs.
+/// Checks that each process has at most one value of a case, and that values are in the order of the runs.
 fn check_values(field: impl Display, series: &Series, head: &Head) -> Sound {
     let mut least = 0;
     for value in &series.values {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_leads_somewhere() {
+    fn an_index_must_be_in_range() {
         let text = said(|head| head.runs[0].fingerprint = 1);
         assert!(
             text.starts_with("x.syscost: runs[0].fingerprint: expected an index below 1, found 1"),
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_finite_and_within_its_interval() {
+    fn a_number_must_be_finite_and_within_its_interval() {
         for number in [f64::NAN, f64::NEG_INFINITY, 1e300] {
             assert!(said(|head| head.series[0].values[0].median.low = number).contains("values.median"));
         }
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_can_be_printed_and_a_moment_is_before_the_year_10000() {
+    fn a_name_must_be_printable_and_a_time_before_the_year_10000() {
         for name in ["", "a\u{1b}[2J", &"x".repeat(201)] {
             assert!(said(|head| head.series[0].id = name.into()).contains("series[0].id"));
             assert!(said(|head| head.runs[0].name = name.into()).contains("runs[0].name"));
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_has_one_value_of_a_case() {
+    fn a_process_must_have_one_value_of_a_case() {
         let text = said(|head| {
             let value = head.series[0].values[0];
             head.series[0].values.push(value);

@@ -4,15 +4,16 @@ use syscost_engine::record::{Derived, FitRecord, fixture_run};
 use syscost_engine::study::published::find;
 use syscost_platform::testing::print_skipped;
 
-/// The numbers of each report, in the order of its text, as [`numbers_in`] reads them; a number that occurs again is left out.
+/// The numbers of each report, in the order of its text, as [`numbers_in`] reads them. Each number occurs once.
 const NUMBERS: [(&str, &str); 2] = [
     ("csc501", include_str!("../../../../engine/fixtures/published/csc501.numbers")),
     ("cse221", include_str!("../../../../engine/fixtures/published/cse221.numbers")),
 ];
-/// Names a directory with the text of each report, `csc501.txt` and `cse221.txt`: the lists above are then compared with it.
+/// The environment variable with the directory of the reports' texts, `csc501.txt` and `cse221.txt`. If it is set, the lists
+/// above are compared with the texts.
 const REPORTS: &str = "SYSCOST_REPORTS";
 
-/// Every number of a text, each once. `E-6` after a blank belongs to the number before it, a comma between digits too.
+/// Every number of a text, each once. `E-6` after a blank belongs to the number before it, as does a comma between digits.
 fn numbers_in(text: &str) -> Vec<f64> {
     let text = text.replace(" E-", "E-");
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | ',' | '-' | '_');
@@ -45,7 +46,7 @@ fn leading_number(word: &str) -> Option<f64> {
     word[..end].trim_end_matches('.').parse().ok()
 }
 
-/// The numbers that are printed of a report: in its columns of the table, in the title and in the notes.
+/// The numbers of a report that are printed: in its columns of the table, in the title and in the notes.
 fn printed_numbers(published: &Published) -> Vec<f64> {
     let sheet = published_sheet(published, &fixture_run::fixture_record());
     let cells = sheet.rows.iter().flat_map(|row| &row[..THEIRS]);
@@ -102,7 +103,7 @@ fn numbers_are_read_as_reports_print_them() {
 }
 
 #[test]
-fn every_row_of_both_reports_has_a_line_with_something_of_ours() {
+fn every_row_of_both_reports_has_a_line_with_our_value() {
     let record = fixture_run::fixture_record();
     for published in find("csc501,cse221").unwrap() {
         let sheet = published_sheet(&published, &record);
@@ -155,7 +156,7 @@ fn the_figure_that_is_the_same_operation_stands_beside_theirs() {
     assert_eq!(here("fairness", None), ["not derived", ""]);
 }
 
-/// A case of 100 ns, 60 without its control, that was expected to take 50.
+/// A case that takes 100 ns, 60 ns without its control, and was expected to take 50 ns.
 fn predicted_case(whole: bool) -> CaseRecord {
     let derived = |name: &str, unit: &str, value| Derived {
         name: name.into(),
@@ -183,13 +184,13 @@ fn the_expectation_is_derived_as_the_figure_is() {
             case_cells(&value, &predicted_case(whole), NANOSECONDS).expected;
         [hardware, software, sum]
     };
-    // Half of what remains without the control, which was measured.
+    // The measured 60 ns without the control were expected to be 50 ns, and so in proportion.
     assert_eq!(expected(Some("switch"), false), ["22.50 ns", "2.500 ns", "25.00 ns"]);
     assert_eq!(expected(Some("net"), false), ["45.00 ns", "5.000 ns", "50.00 ns"]);
     assert_eq!(expected(Some("net"), true), ["5.000 ns", "5.000 ns", "10.00 ns"]);
     assert_eq!(expected(None, false), ["45.00 ns", "45.00 ns", "90.00 ns"]);
     assert_eq!(expected(None, true), ["45.00 ns", "5.000 ns", "50.00 ns"]);
-    // A rate of the whole cost: 10 GB/s in 100 ns are 20 GB/s in 50, and 22.22 in the hardware's 45.
+    // The rate of the whole cost: 10 GB/s at 100 ns become 20 GB/s at 50 ns, and 22.22 GB/s at the hardware's 45 ns.
     assert_eq!(expected(Some("bandwidth"), true), ["22.22 GB/s", "2.222 GB/s", "20.00 GB/s"]);
 }
 
@@ -220,7 +221,7 @@ fn a_limit_is_not_printed_as_a_measurement() {
 }
 
 #[test]
-fn a_difference_that_may_be_nothing_is_told_as_its_upper_end() {
+fn a_difference_that_may_be_zero_is_printed_as_its_upper_end() {
     let net = Interval { estimate: 0.01, low: -0.2, high: 0.25 };
     assert_eq!(net_text(net, NANOSECONDS), "below 0.2500 ns");
 }

@@ -62,7 +62,7 @@ fn metrics_have_one_line_a_value_and_an_end() {
 }
 
 #[test]
-fn lava_has_a_line_a_case_and_no_word_in_it_that_it_would_take_for_another() {
+fn lava_has_a_line_for_each_case_without_ambiguous_words() {
     let record = hostile();
     let text = lava_lines(&record);
     assert_eq!(text.lines().count(), record.cases().count());
@@ -80,7 +80,7 @@ fn lava_has_a_line_a_case_and_no_word_in_it_that_it_would_take_for_another() {
 }
 
 #[test]
-fn counts_are_no_seconds() {
+fn counts_are_not_in_seconds() {
     let record = Record { unit: "instructions".into(), ..fixture_run::fixture_record() };
     assert!(open_metrics_text(&record, None).contains("syscost_operation_events{"));
     assert!(bencher_json(&record).unwrap().contains("\"instructions\""));
@@ -109,7 +109,7 @@ fn a_build_without_an_origin_is_refused() {
 }
 
 #[test]
-fn a_path_is_as_the_schema_has_it() {
+fn a_path_matches_the_schema() {
     assert_eq!(dotted_path("chase/random/16 KiB"), "chase.random.16_KiB");
     assert_eq!(dotted_path("a//\u{202e}b.c"), "a._._b_c");
 }

@@ -1,5 +1,5 @@
-//! The third table of the paper: messages a second, predicted and measured. The paper's own experiment, with one sender, and
-//! the same with six that wait for their replies.
+//! The third table of the paper: predicted and measured rates in messages per second. One sheet repeats the paper's own
+//! experiment with one sender; the other has six senders that wait for their replies.
 
 use super::{
     NOTHING, NamedCell, OURS, PAPERS, format_fixed, format_percent, format_percent_range, format_signed,
@@ -9,7 +9,7 @@ use crate::render::sheet::Sheet;
 use crate::study::paper::{Paper, Rate, SeparatePrediction, find_displacement};
 use syscost_engine::record::{Interval, Record, Throughput};
 
-/// One sender, whose computation is slightly longer than its message and the reply take.
+/// The sheet of one sender, whose computation takes slightly longer than its message and the reply.
 pub fn one_sender_sheet(paper: &Paper, record: &Record) -> Sheet {
     let rows = paper.throughput.iter().map(|row| {
         let mut cells = vec![
@@ -42,7 +42,7 @@ pub fn one_sender_sheet(paper: &Paper, record: &Record) -> Sheet {
     named_sheet(title, rows, notes.map(str::to_owned).to_vec())
 }
 
-/// Six senders, each of which waits asleep for its reply while others compute.
+/// The sheet of six senders, each of which sleeps until its reply arrives, while others compute.
 pub fn six_senders_sheet(paper: &Paper, record: &Record) -> Sheet {
     let rows = paper.throughput.iter().map(|row| {
         let ours = SeparatePrediction::from_record(record, &row.id, &row.send);

@@ -39,7 +39,7 @@ impl<'a> Sides<'a> {
         let timed = self.a.head.unit == NANOSECONDS;
         let core = timed && is_frequency_known([x, y]) && !is_canary(id);
         let mut logs = [self.of_a.value_logarithms(x, core), self.of_b.value_logarithms(y, core)];
-        // A frequency says what a canary would, and of each value.
+        // Known frequencies correct each value, so the canaries are not needed.
         if let Some(canary) = self.canary.as_ref().filter(|_| !core) {
             canary.subtract_from(id, &mut logs);
         }
@@ -109,13 +109,13 @@ fn incomparable_change(reason: String) -> Change {
     Change { verdict: Verdict::Incomparable, reason: Some(reason), ..Change::default() }
 }
 
-// Canaries: work that no kernel can change. If it differs between two boots, the core had another frequency or other
-// load, and all other values differ by the same factor.
+// Canaries measure work that no kernel can change. If a canary differs between two boots, the core had another frequency or
+// other load, and all other values differ by the same factor.
 
 /// Dependent additions and multiplications in registers.
 const IDS: [&str; 2] = ["known_work/add", "known_work/multiply"];
 
-/// Mean logarithm of the canaries in each replicate of both sides.
+/// The mean logarithm of the canaries in each replicate, for each of both sides.
 struct Canary([Vec<f64>; 2]);
 
 impl Canary {
@@ -132,7 +132,7 @@ impl Canary {
         (!of_a.is_empty()).then(|| Self([average_over_canaries(&of_a), average_over_canaries(&of_b)]))
     }
 
-    /// Subtracts the canaries from a case. A canary itself stays: it shows what was subtracted.
+    /// Subtracts the canaries from the logarithms of a case. A canary itself stays unchanged, to show what was subtracted.
     fn subtract_from(&self, id: &str, sides: &mut [Logs; 2]) {
         if is_canary(id) {
             return;
@@ -142,7 +142,7 @@ impl Canary {
         }
     }
 
-    /// The canaries of the second side over those of the first.
+    /// The ratio of the second side's canaries to the first side's.
     fn ratio_between_sides(&self) -> f64 {
         let [a, b] = self.0.each_ref().map(|logs| mean(logs));
         (b - a).exp()
@@ -165,15 +165,15 @@ fn average_over_canaries(of_each: &[Vec<f64>]) -> Vec<f64> {
     (0..replicates).map(mean).collect()
 }
 
-// The core's frequency, which was inferred beside each value from a chain of additions. Times at two frequencies are
-// compared as numbers of cycles.
+// The core's frequency, inferred beside each value from a chain of additions. Times at different frequencies are compared as
+// numbers of cycles.
 
 /// Whether every value of these series has a frequency.
 fn is_frequency_known(series: [&Series; 2]) -> bool {
     series.iter().all(|series| series.values.iter().all(|value| value.core_hz.is_some()))
 }
 
-/// The time of a cycle on the second side over that on the first; `None` if no time was measured, or a side has no
+/// The ratio of the cycle time of the second side to that of the first; `None` if the unit is not time, or a side has no
 /// frequency.
 fn cycle_time_ratio(a: &Head, b: &Head) -> Option<f64> {
     let timed = [a, b].iter().all(|head| head.unit == NANOSECONDS);
@@ -219,7 +219,7 @@ pub(super) fn baseline(head: &Head, name: String) -> Baseline {
     }
 }
 
-/// The fields in which a machine of the first head differs from one of the other: each once, the weightiest first.
+/// The fields in which a machine of the first head differs from one of the other, each once, the weightiest first.
 pub(super) fn differences(first: &Head, other: &Head) -> Vec<Difference> {
     let pairs = first.fingerprints.iter().flat_map(|ours| other.fingerprints.iter().map(move |o| (ours, o)));
     let mut all: Vec<Difference> = pairs.flat_map(|(ours, theirs)| ours.differences(theirs)).collect();
@@ -229,7 +229,7 @@ pub(super) fn differences(first: &Head, other: &Head) -> Vec<Difference> {
     all
 }
 
-/// Why no case of the two can be compared.
+/// The reason why no case of the two heads can be compared; `None` if cases can be.
 pub(super) fn incomparable_reason(first: &Head, other: &Head) -> Option<String> {
     if first.unit != other.unit {
         return Some(format!(
@@ -244,7 +244,7 @@ pub(super) fn incomparable_reason(first: &Head, other: &Head) -> Option<String> 
     ))
 }
 
-/// Warnings about this pair of heads; `speeds` are the time of a cycle and the canaries, of the second over the first.
+/// Warnings about this pair of heads. `speeds` are the ratios of the cycle times and of the canaries, second to first.
 pub(super) fn warnings(
     first: &Head,
     other: &Head,

@@ -1,4 +1,4 @@
-//! Finds the series of two heads that can be compared, or the reason why there are none.
+//! Finds the series of two heads that can be compared, or the reason why no series can be.
 
 use super::replicate::{Estimate, Replicate, Replicates};
 use crate::record::bundle::{Head, Series};
@@ -29,7 +29,7 @@ impl<'a> Index<'a> {
         measured.reduce(|best, next| if next.values.len() > best.values.len() { next } else { best })
     }
 
-    /// Why this head has no value of the case.
+    /// The reason why this head has no value of the case.
     fn missing_reason(&self, id: &str) -> String {
         let name = &self.head.name;
         match self.series_of_case(id).iter().find_map(|series| series.without.first()) {
@@ -39,7 +39,8 @@ impl<'a> Index<'a> {
     }
 }
 
-/// The largest pair of series of a case with the same version, clock and peer; or the reason why there is none.
+/// The pair of series of a case with the same version, clock and peer that has the most values; an error with the reason if
+/// there is none.
 pub(super) fn pair_series<'a>(
     id: &str,
     a: &Index<'a>,
@@ -81,11 +82,11 @@ fn is_positive(series: &Series) -> bool {
 
 /// A case on both sides.
 pub(super) struct Contrast {
-    /// One entry for each replicate, of the first side and of the second.
+    /// For the first and the second side, one estimate for each replicate.
     pub estimates: [Vec<Option<Estimate>>; 2],
-    /// The floor of all processes of a side, of the first and of the second.
+    /// For the first and the second side, the floor of all its processes.
     pub floors: [Option<Floor>; 2],
-    /// The key by which the same series is found in other records.
+    /// The key of the same series in other records.
     pub key: Key,
 }
 
@@ -123,14 +124,15 @@ pub(super) fn case_value(head: &Head, series: &Series) -> Option<Interval> {
     Some(Interval::around(floor.estimate, floor.spread).map(f64::exp))
 }
 
-/// The range of the executions' values, around their mean.
+/// The mean of the executions' values, with their range.
 pub(super) fn case_range(series: &Series) -> Option<Interval> {
     let ends = series.values.iter().flat_map(|value| [value.median.low, value.median.high]);
     let (low, high) = (ends.clone().reduce(f64::min)?, ends.reduce(f64::max)?);
     Some(Interval { low, high, ..mean_with_range(series)? })
 }
 
-/// A count may be zero, which has no logarithm: the mean and range of the processes' values.
+/// The mean of the processes' values, with their range. It replaces the floor for counts, which may be 0 and then have no
+/// logarithm.
 fn mean_with_range(series: &Series) -> Option<Interval> {
     let values = series.values.iter().map(|value| value.median.estimate);
     let (low, high) = (values.clone().reduce(f64::min)?, values.clone().reduce(f64::max)?);
@@ -154,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn every_reason_is_told() {
+    fn every_reason_is_given() {
         let a = head("old", 2, 1);
         let changed = |change: fn(&mut Series)| {
             let mut b = head("new", 2, 1);
@@ -204,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_of_nothing_is_a_value() {
+    fn a_count_of_zero_is_a_value() {
         let mut counted = head("x", 2, 1);
         counted.series[0].values.iter_mut().for_each(|value| value.median = Interval::default());
         assert_eq!(case_value(&counted, &counted.series[0]), Some(Interval::default()));

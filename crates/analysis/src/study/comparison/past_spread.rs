@@ -1,4 +1,4 @@
-//! The deviation between replicates of a machine, from its other records.
+//! Estimates the deviation between replicates of a machine from its other records.
 
 use super::contender::is_canary;
 use super::pairing::{Key, series_key};
@@ -12,8 +12,8 @@ use syscost_engine::environment::{Fingerprint, Weight};
 /// The fewest degrees of freedom for a verdict: five records of one kernel give four.
 const LEAST_DEGREES: usize = 4;
 
-/// Whether other records are needed, because some head has too few replicates. Reading a whole store takes longer
-/// than a comparison.
+/// Whether other records are needed, because some head has too few replicates. The caller can then avoid reading a whole
+/// store, which takes longer than a comparison.
 pub fn needs_history(heads: &[Head]) -> bool {
     let few = |head: &Head, replicate: Replicate| {
         let keys: BTreeSet<_> = head.runs.iter().map(|run| replicate.key(run)).collect();
@@ -26,7 +26,7 @@ pub fn needs_history(heads: &[Head]) -> bool {
     })
 }
 
-/// Where a process ran: index of the fingerprint, boot, session.
+/// The place where a process ran: index of the fingerprint, boot, session.
 type Place<'a> = (usize, &'a str, &'a str);
 
 /// Logarithms of the medians in other records, by case and by place.
@@ -42,28 +42,28 @@ pub(super) struct Deviation {
     pub degrees: usize,
     /// Number of replicates.
     pub replicates: usize,
-    /// Variance between the processes of one replicate, as far as known.
+    /// Variance between the processes of one replicate; 0 if unknown.
     within: f64,
-    /// Mean of one over the number of processes.
+    /// Mean, over the replicates, of 1 divided by the number of processes.
     share: f64,
 }
 
 impl Deviation {
-    /// The variance of a replicate with this number of processes; it is larger for fewer processes than those pooled.
+    /// The variance of a replicate with this number of processes. It is larger if the pooled replicates had more processes.
     pub(super) fn variance_for_processes(&self, processes: usize) -> f64 {
         let share = 1.0 / processes.max(1) as f64;
         self.variance + self.within * (share - self.share).max(0.0)
     }
 
-    /// Whether it has enough degrees of freedom for a verdict.
+    /// Whether the variance has enough degrees of freedom for a verdict.
     pub(super) fn has_enough_degrees(&self) -> bool {
         self.degrees >= LEAST_DEGREES
     }
 }
 
 impl<'a> History<'a> {
-    /// The runs of the first head's machine in these records. A run that is in several records counts once; runs of the
-    /// heads do not count, because they are judged.
+    /// The runs in these records of the first head's machine. A run that occurs in several records counts once. Runs of the
+    /// heads do not count, because they are the ones to judge.
     pub(super) fn from_records(heads: &[Head], records: &'a [Head]) -> Self {
         let mut history = Self::default();
         let Some(first) = heads.first() else { return history };
@@ -94,7 +94,7 @@ impl<'a> History<'a> {
         }
     }
 
-    /// The deviations between replicates, with the canaries subtracted or not.
+    /// The deviations between replicates. If `canaries` is set, the canaries are subtracted first.
     pub(super) fn deviations(&self, replicate: Replicate, canaries: bool) -> Deviations<'_> {
         Deviations { history: self, replicate, canary: canaries.then(|| self.canary_means(replicate)) }
     }
@@ -151,7 +151,7 @@ fn fingerprint_number<'a>(fingerprint: &'a Fingerprint, known: &mut Vec<&'a Fing
     })
 }
 
-/// Values by replicate: for boots their sessions are joined.
+/// The values by replicate. If the replicate is the boot, the sessions of each boot are joined.
 fn join_sessions<'a>(
     places: &BTreeMap<Place<'a>, Vec<f64>>,
     replicate: Replicate,

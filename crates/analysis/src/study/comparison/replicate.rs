@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 pub enum Replicate {
     /// The two sides ran in different boots, perhaps of different kernels.
     Boot,
-    /// They ran in one boot.
+    /// All processes ran in one boot.
     Session,
 }
 
@@ -23,7 +23,7 @@ impl Replicate {
         if !first.is_empty() && boots.all(|boot| boot == first) { Self::Session } else { Self::Boot }
     }
 
-    /// Its name, singular or plural.
+    /// The name of the unit, in the singular or plural by `count`.
     pub fn name(self, count: usize) -> &'static str {
         match (self, count) {
             (Self::Boot, 1) => "boot",
@@ -33,8 +33,8 @@ impl Replicate {
         }
     }
 
-    /// The number of replicates that must agree on a floor. Sessions of one boot differ by noise, which only adds. Boots need
-    /// one more: each draws a layout that stays, so two or three fast ones may agree by chance.
+    /// The number of replicates that must agree on a floor. Sessions of one boot differ by noise, which only adds time. Boots
+    /// need one more, because each boot has one random layout, and two or three fast boots may agree by chance.
     pub(super) fn required_agreement(self) -> usize {
         match self {
             Self::Boot => 4,
@@ -42,7 +42,7 @@ impl Replicate {
         }
     }
 
-    /// The key of the replicate of a run. Boots that were not recorded count as one, because they could be one.
+    /// The key of the replicate of a run. Runs without a recorded boot count as one boot, because they could be of one.
     pub(super) fn key(self, run: &Run) -> (&str, &str) {
         match self {
             Self::Boot => (&run.boot, ""),
@@ -51,10 +51,10 @@ impl Replicate {
     }
 }
 
-/// The estimate of a case by one replicate, in logarithms: a difference is a ratio.
+/// The estimate of a case by one replicate, as a logarithm, so that differences are ratios.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Estimate {
-    /// Mean over its processes of the logarithm of their medians.
+    /// The mean of the logarithms of the processes' values.
     pub mean: f64,
     /// Number of processes.
     pub processes: usize,
@@ -80,7 +80,7 @@ impl Replicates {
         Self { of_run, count: known.len() }
     }
 
-    /// The logarithms of a series; at one core frequency, if `core` and all frequencies are known.
+    /// The logarithms of a series' values. If `core` is set and all frequencies are known, they are at one core frequency.
     pub(super) fn value_logarithms(&self, series: &Series, core: bool) -> Logs {
         let log = |value: &Value| {
             let cycles = value.core_hz.filter(|_| core).map_or(0.0, f64::ln);
@@ -89,7 +89,7 @@ impl Replicates {
         series.values.iter().filter_map(log).collect()
     }
 
-    /// The estimate by each replicate; `None` where the case was not measured.
+    /// The estimate of each replicate; `None` for a replicate that did not measure the case.
     pub(super) fn estimates(&self, logs: &Logs) -> Vec<Option<Estimate>> {
         let mut sums = vec![(0.0, 0); self.count];
         for (replicate, log) in logs {
@@ -107,7 +107,7 @@ mod tests {
     use crate::study::comparison::fixture_head::head;
 
     #[test]
-    fn one_known_boot_is_compared_by_sessions_and_all_else_by_boots() {
+    fn one_known_boot_is_compared_by_sessions_and_other_heads_by_boots() {
         let sides = |a: &[&str], b: &[&str]| {
             let head = |boots: &[&str]| {
                 let mut head = head("x", boots.len(), 1);

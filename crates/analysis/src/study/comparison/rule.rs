@@ -1,5 +1,5 @@
-//! The rules by which a case is judged: by the replicates of both sides, by those in other records where a side has too few, and
-//! counts that repeat exactly as they are.
+//! The rules by which a case is judged: by the replicates of both sides, or by the replicates in other records if a side has too
+//! few. Counts that repeat exactly are compared directly.
 
 use super::pairing::{Contrast, Index, case_range, pair_series};
 use super::past_spread::{Deviation, Deviations};
@@ -11,10 +11,10 @@ use syscost_engine::record::Interval;
 use syscost_engine::record::quantity::INSTRUCTIONS;
 use syscost_engine::record::verdict::Verdict;
 
-/// The level of a test by the deviation in other records, one-sided.
+/// The one-sided level of the test that uses the deviation in other records.
 const ALPHA: f64 = 0.01;
 
-/// The fewest replicates a side that are judged by their own agreement: the rule was tried with five.
+/// The fewest replicates a side that are judged by their own spread. The rule was validated with five.
 pub(super) const ENOUGH: usize = 5;
 /// The probability with which the smallest detectable change is found.
 pub(super) const POWER: f64 = 0.8;
@@ -32,7 +32,7 @@ impl Rule {
         self.threshold.ln_1p()
     }
 
-    /// Half the width of what is called the same, as a logarithm.
+    /// The margin of *same* as a logarithm.
     fn log_margin(self) -> f64 {
         self.margin.ln_1p()
     }
@@ -40,21 +40,21 @@ impl Rule {
 
 // The rule for two sides with enough replicates: the floors are compared, and the spread of the lowest values gives the interval.
 
-/// How far beyond the interval's half a change must lie to be found in 80 of 100 comparisons, as a share of that half.
-/// In 7600 comparisons of a machine with itself the difference of the floors, over that half, was below -1/3 in a fifth.
+/// The extra distance, as a share of the interval's half-width, that a change needs to be found in 80 of 100 comparisons. In a
+/// fifth of 7600 comparisons of a machine with itself, the difference of the floors was below −1/3 of that half-width.
 const SCATTER: f64 = 1.0 / 3.0;
 
-/// Judges a row: a change is one if its whole interval lies beyond the threshold.
+/// Judges a row by its floors. A change is found if its whole interval lies beyond the threshold.
 pub(super) fn judge(row: &Contrast, [a, b]: [Floor; 2], rule: Rule) -> Change {
-    let way = a.difference_to(b);
+    let difference = a.difference_to(b);
     let detectable = detectable_percent([a, b], rule);
     let verdict = verdict([a, b], rule);
     let reason = (verdict == Verdict::Inconclusive).then(|| inconclusive_reason([a, b], detectable, rule));
     Change {
         verdict,
         reason,
-        ratio: Some(way.estimate.exp()),
-        interval: Some([way.low.exp(), way.high.exp()]),
+        ratio: Some(difference.estimate.exp()),
+        interval: Some([difference.low.exp(), difference.high.exp()]),
         basis: Some(Basis::Replicates),
         replicates: row.replicate_counts(),
         detectable_percent: Some(detectable),
@@ -78,13 +78,13 @@ fn detectable_percent([a, b]: [Floor; 2], rule: Rule) -> f64 {
     100.0 * over_half.into_iter().fold(beyond, f64::max).exp_m1()
 }
 
-fn half_width(way: Interval) -> f64 {
-    (way.high - way.low) / 2.0
+fn half_width(interval: Interval) -> f64 {
+    (interval.high - interval.low) / 2.0
 }
 
 fn inconclusive_reason([a, b]: [Floor; 2], detectable: f64, rule: Rule) -> String {
-    let way = a.difference_to(b);
-    if way.low > rule.log_threshold() || way.high < -rule.log_threshold() {
+    let difference = a.difference_to(b);
+    if difference.low > rule.log_threshold() || difference.high < -rule.log_threshold() {
         return "the floors differ, but half of the faster side's processes are no faster than the other side's floor, as \
                 where an operation has several modes; more processes tell, or `syscost ab`"
             .to_owned();
@@ -92,14 +92,14 @@ fn inconclusive_reason([a, b]: [Floor; 2], detectable: f64, rule: Rule) -> Strin
     format!(
         "neither a change nor its absence is shown: the lowest values of a side lie up to {:.1} % apart; a change of \
          {detectable:.1} % would have been found, and more processes or a quieter machine find smaller ones",
-        100.0 * half_width(way).exp_m1()
+        100.0 * half_width(difference).exp_m1()
     )
 }
 
-// Counts that repeat exactly, such as instructions by single steps: they are compared as they are, whatever the processes,
+// Counts that repeat exactly, such as instructions by single steps. They are compared directly, regardless of processes,
 // sessions and boots.
 
-/// The change of a case, or why it has none.
+/// The change of a case with exact counts, or the reason why it has none.
 pub(super) fn compare_exactly(a: &Index<'_>, b: &Index<'_>, id: &str, rule: Rule) -> Result<Change, String> {
     let (x, y) = pair_series(id, a, b)?;
     let [Some(old), Some(new)] = [x, y].map(case_range) else { return Err("a side has no value".into()) };
@@ -121,10 +121,10 @@ pub(super) fn compare_exactly(a: &Index<'_>, b: &Index<'_>, id: &str, rule: Rule
     })
 }
 
-// The rule for a side with too few replicates: their deviation is pooled from other records; without those there is no
-// verdict.
+// The rule for a side with too few replicates. The deviation between replicates is pooled from other records; without them
+// there is no verdict.
 
-/// Judges rows of one column.
+/// Judges the rows of one column by the deviation in other records.
 pub(super) fn judge_rows(
     rows: &[&Contrast],
     replicate: Replicate,
@@ -152,7 +152,7 @@ struct Pooled {
     difference: f64,
     error: f64,
     degrees: usize,
-    /// The chances of such a difference, if the truth were at most the threshold: upwards, downwards.
+    /// The p-values, upwards and downwards: the probability of such a difference if the true one were at most the threshold.
     p: [f64; 2],
 }
 
@@ -171,7 +171,7 @@ impl Pooled {
         Some(Self { difference, error, degrees: deviation.degrees, p })
     }
 
-    /// Both directions are tested, so each has half of the error.
+    /// The two-sided p-value. Both directions are tested, so each has half of the error.
     fn two_sided_p(&self) -> f64 {
         (2.0 * self.p[0].min(self.p[1])).min(1.0)
     }
@@ -215,7 +215,7 @@ fn unreplicated_change(row: &Contrast, replicate: Replicate, deviation: Option<D
     }
 }
 
-/// Why there is no verdict, and what would allow one.
+/// The reason why there is no verdict, with the records that would allow one.
 fn unreplicated_reason([a, b]: [usize; 2], replicate: Replicate, stored: usize) -> String {
     let several = replicate.name(2);
     let there_are = match (a, b) {
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_interval_decides() {
+    fn a_change_needs_its_whole_interval_beyond_the_threshold() {
         let rule = Rule { threshold: 0.01, margin: 0.02 };
         let verdict_at =
             |change, spread| verdict([floor(0.0, spread, 0.001), floor(change, 0.0, change)], rule);
@@ -302,8 +302,8 @@ mod tests {
         (0..34).map(of_round).sum()
     }
 
-    /// Boots that deviate by 2 % to either side, two processes a boot: were processes the unit, one row in eight would be
-    /// called changed.
+    /// The boots deviate by 2 % in both directions and have two processes each. If the unit were the process, one row in eight
+    /// would be called changed.
     #[test]
     fn unchanged_rows_are_hardly_ever_called_changed() {
         let alarms = alarms(|name, ids, seed| {
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn spells_of_noise_are_no_changes_and_hide_none() {
+    fn spells_of_noise_cause_no_changes_and_hide_none() {
         assert!(alarms(spells) <= 20, "at most a hundredth of 2040");
         let slower = |name: &str, ids: &[String], seed| {
             let mut head = spells(name, ids, seed);
@@ -335,9 +335,9 @@ mod tests {
         assert!(found >= 1632, "four fifths of 2040 at least: {found}");
     }
 
-    /// A change as large as a row is said to be able to show is found in 80 of 100 comparisons.
+    /// A change of the size that a row claims to detect is found in 80 of 100 comparisons.
     #[test]
-    fn the_smallest_change_that_is_promised_is_found() {
+    fn the_smallest_detectable_change_is_found() {
         let ids: Vec<String> = (0..30).map(|at| format!("call/u64/{at}")).collect();
         let mut found = [0; 2];
         for round in 0..60 {

@@ -42,7 +42,7 @@ fn a_change_between_five_boots_a_side_is_found_and_no_other() {
 }
 
 #[test]
-fn nothing_changed_is_said_to_be_the_same() {
+fn an_unchanged_case_is_called_the_same() {
     let (old, new) = (noisy("old", 6, 0.003, 1), noisy("new", 6, 0.003, 2));
     let comparison = against(&old, &new, &[]);
     assert!(comparison.changes().all(|change| change.verdict == Verdict::Same), "{comparison:?}");
@@ -129,7 +129,7 @@ fn many_processes_of_one_session_are_no_replicates() {
 }
 
 #[test]
-fn stored_records_teach_how_boots_deviate() {
+fn stored_records_give_the_deviation_between_boots() {
     let (old, mut new) = (noisy("old", 1, 0.004, 1), noisy("new", 1, 0.004, 2));
     scale_cases(&mut new, "syscall/getpid", 1.2);
     let history = stored(12, 0.004);
@@ -144,7 +144,7 @@ fn stored_records_teach_how_boots_deviate() {
 }
 
 #[test]
-fn other_machines_and_the_judged_runs_teach_nothing() {
+fn other_machines_and_the_judged_runs_do_not_count_as_history() {
     let (old, new) = (noisy("old", 1, 0.004, 1), noisy("new", 1, 0.004, 2));
     let mut others = stored(12, 0.004);
     others.iter_mut().for_each(|head| head.fingerprints[0].cpu_model = Some("another".into()));
@@ -174,7 +174,7 @@ fn one_process_deviates_more_than_the_mean_of_many() {
 }
 
 #[test]
-fn what_cannot_be_compared_says_why() {
+fn an_incomparable_case_has_a_reason() {
     let first = head("old", 5, 1);
     let changed = |change: fn(&mut Head)| {
         let mut other = head("new", 5, 1);
@@ -197,7 +197,7 @@ fn what_cannot_be_compared_says_why() {
 }
 
 #[test]
-fn a_case_that_only_the_other_has_is_a_row() {
+fn a_case_that_only_the_second_head_has_is_a_row() {
     let (mut first, other) = (head("old", 5, 1), head("new", 5, 1));
     first.series.remove(2);
     let comparison = against(&first, &other, &[]);
@@ -257,7 +257,7 @@ fn a_baseline_of_the_same_name_gets_a_number_and_the_same_runs_are_noticed() {
 }
 
 #[test]
-fn what_is_left_out_changes_no_verdict() {
+fn rows_that_are_left_out_change_no_verdict() {
     let (old, mut new) = (noisy("old", 5, 0.01, 1), noisy("new", 5, 0.01, 2));
     scale_cases(&mut new, "syscall/getpid", 1.5);
     let whole = against(&old, &new, &[]);
@@ -273,7 +273,7 @@ fn what_is_left_out_changes_no_verdict() {
 }
 
 #[test]
-fn rows_stand_in_the_order_of_their_weight() {
+fn rows_are_sorted_by_weight() {
     let (old, mut new) = (noisy("old", 5, 0.002, 1), noisy("new", 5, 0.002, 2));
     scale_cases(&mut new, "syscall/openat", 1.5);
     scale_cases(&mut new, "syscall/getpid", 0.9);
@@ -290,7 +290,7 @@ fn rows_stand_in_the_order_of_their_weight() {
 }
 
 #[test]
-fn the_core_s_frequency_is_taken_off_where_it_is_known() {
+fn a_known_core_frequency_is_divided_out() {
     let clocked = |name: &str, hz: f64| of_frequency(name, 5, hz);
     let comparison = against(&clocked("old", 4e9), &clocked("new", 3.8e9), &[]);
     assert_eq!(change_of(&comparison, "syscall/getpid").verdict, Verdict::Same);
@@ -318,13 +318,13 @@ fn of_frequency(name: &str, processes: usize, hz: f64) -> Head {
 }
 
 #[test]
-fn it_is_taken_off_of_a_single_process_too() {
+fn the_frequency_is_divided_out_of_a_single_process_too() {
     let comparison = against(&of_frequency("old", 5, 4e9), &of_frequency("new", 1, 3.6e9), &[]);
     let ratio = change_of(&comparison, "syscall/getpid").ratio.expect("a ratio");
     assert!((ratio - 1.0).abs() < 0.02, "{ratio}");
 }
 
-/// The same where the deviation is pooled from eight stored boots.
+/// As the test of the replicate rule, but with a deviation pooled from eight stored boots.
 #[test]
 fn unchanged_rows_are_hardly_ever_called_changed_by_a_pooled_deviation() {
     let mut alarms = 0;

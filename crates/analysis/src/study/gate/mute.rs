@@ -17,9 +17,9 @@ pub const SECONDS_A_DAY: u64 = 86_400;
 struct Mute {
     /// The case.
     id: String,
-    /// Why.
+    /// The reason for the mute.
     reason: String,
-    /// The last day, as it was written.
+    /// The last day, as the file has it.
     until: String,
     /// `until` in days since 1970.
     last_day: u64,
@@ -53,13 +53,13 @@ impl Mutes {
         mutes.collect::<Result<_>>().map(Self)
     }
 
-    /// Why this case is muted at `now`, Unix seconds, if it is.
+    /// The reason why this case is muted at `now` (Unix seconds); `None` if it is not muted.
     pub fn reason_for_case(&self, id: &str, now: u64) -> Option<String> {
         let is_muted = |mute: &&Mute| mute.id == id && now / SECONDS_A_DAY <= mute.last_day;
         self.0.iter().find(is_muted).map(|Mute { reason, until, .. }| format!("{reason} (until {until})"))
     }
 
-    /// A sentence for each mute that has ended at `now`, Unix seconds.
+    /// A sentence for each mute that has expired at `now` (Unix seconds).
     pub fn expired_sentences(&self, now: u64) -> Vec<String> {
         let over = self.0.iter().filter(|mute| now / SECONDS_A_DAY > mute.last_day);
         over.map(|Mute { id, reason, until, .. }| format!("the mute of {id} ended on {until}: {reason}"))
@@ -116,7 +116,8 @@ fn content_error(path: &Path, field: &str, expected: &str, found: &str) -> Error
     Error::invalid_content(path, field, expected, found, REMEDY)
 }
 
-/// Days since 1970 of `2027-01-31` (Hinnant, *chrono-Compatible Low-Level Date Algorithms*).
+/// The number of days since 1970-01-01 of a date such as `2027-01-31` (Hinnant, *chrono-Compatible Low-Level Date Algorithms*).
+/// `None` for an invalid date.
 pub fn parse_day(text: &str) -> Option<u64> {
     let mut parts = text.split('-').map(|part| part.parse::<u64>().ok());
     let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
@@ -124,12 +125,12 @@ pub fn parse_day(text: &str) -> Option<u64> {
     if parts.next().is_some() || !is_plausible {
         return None;
     }
-    // Years of 1 March to the end of February, so that the leap day is a year's last; 400 of them are an era.
+    // Years run from 1 March to the end of February, so that the leap day is the last of a year. An era has 400 years.
     let from_march = if month <= 2 { year - 1 } else { year };
     let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
     let of_era = from_march % 400 * 365 + from_march % 400 / 4 - from_march % 400 / 100 + of_year;
     let days = from_march / 400 * 146_097 + of_era - 719_468;
-    // The 30th of February is in March.
+    // An invalid date, such as 30 February, gives the days of another date.
     let written = format_rfc3339(days * SECONDS_A_DAY);
     written.starts_with(&format!("{year}-{month:02}-{day:02}")).then_some(days)
 }
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_named() {
+    fn an_invalid_entry_is_named() {
         for (text, named) in [
             ("[\"a/b\"]\nreason = \"x\"", "until"),
             ("[\"a/b\"]\nuntil = \"2027-01-01\"", "reason"),

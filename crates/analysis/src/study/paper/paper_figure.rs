@@ -1,18 +1,18 @@
-//! The figures of the paper as curves: the published ones and those of a run. Where the values of the two machines are
-//! too far apart for one axis, the figures show percentages.
+//! The figures of the paper as curves: the published curves and those of a run. If the values of the two machines are too
+//! far apart for one axis, a figure shows percentages.
 
 use super::{Cost, GROUP, Paper, Rate, SeparatePrediction, Spread, find_displacement};
 use syscost_engine::record::quantity::NANOSECONDS;
 use syscost_engine::record::{CurveRecord, Displaced, Interval, Point, Record};
 
-/// Curves of one picture.
+/// The curves of one picture.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figure {
-    /// Name of a file: `figure-2`.
+    /// Name of the picture's file, such as `figure-2`.
     pub name: &'static str,
     /// Title of the picture.
     pub title: &'static str,
-    /// The published curves and ours.
+    /// The published curves and those of the run.
     pub curves: Vec<CurveRecord>,
 }
 
@@ -117,13 +117,13 @@ fn draw_figure(name: &'static str, title: &'static str, axes: Axes, lines: Vec<L
     Figure { name, title, curves: drawn.map(curve).collect() }
 }
 
-/// The number in the last part of an id: `compute/400us`, `1000B`, `loops/200`.
+/// The number at the beginning of the last part of an id, such as `compute/400us`, `1000B`, `loops/200`.
 fn number_in_id(id: &str) -> Option<u64> {
     let last = id.rsplit('/').next()?;
     last.trim_end_matches(|c: char| !c.is_ascii_digit()).parse().ok()
 }
 
-/// A point a row, of those that have a value.
+/// One point for each row that has a value.
 fn points_of_rows<T>(rows: &[T], id: fn(&T) -> &str, value: impl Fn(&T) -> Option<Interval>) -> Vec<Point> {
     rows.iter().filter_map(|row| Some(Point { at: number_in_id(id(row))?, value: value(row)? })).collect()
 }
@@ -147,7 +147,7 @@ fn measured_points(
     )
 }
 
-/// Costs by both methods, and by both estimators of displacement: the published ones, and ours by these names.
+/// Curves of the costs by accounting and by displacement, with both estimators for ours: the published curves and ours.
 fn cost_lines(
     rows: &[Cost],
     record: &Record,
@@ -181,7 +181,7 @@ fn difference_lines(paper: &Paper, record: &Record) -> Vec<Line> {
     ]
 }
 
-/// A curve over the rows of the third table, of one sender's prediction.
+/// The points of a prediction for one sender, over the rows of the third table.
 fn predicted_points(
     paper: &Paper,
     record: &Record,
@@ -194,7 +194,7 @@ fn predicted_points(
     )
 }
 
-/// A published curve over the rows of the third table.
+/// The points of a published curve, over the rows of the third table.
 fn published_rate_points(paper: &Paper, field: fn(&Rate) -> f64) -> Vec<Point> {
     points_of_rows(&paper.throughput, |row| &row.id, |row| Some(Interval::exactly(field(row))))
 }
@@ -223,7 +223,7 @@ fn rate_difference_lines(paper: &Paper, record: &Record) -> Vec<Line> {
     ]
 }
 
-/// The means of both machines; of ours by both estimators.
+/// Curves of the means of both machines; for our machine by both estimators.
 fn mean_lines(paper: &Paper, record: &Record) -> Vec<Line> {
     let ns = |us: Interval| us.map(|us| 1e3 * us);
     let theirs = |row: &Spread| Some(ns(Interval::around(row.mean, row.half)));

@@ -2,10 +2,10 @@ use super::*;
 use crate::record::paired::{PairRecord, Why};
 use crate::statistic::Random;
 
-/// Pairs of a case that is flagged at the last look.
+/// The most pairs of a case: 64 at the last look, and 32 more if it is flagged there.
 const MOST: usize = 64 + 32;
 
-/// Pairs around a true difference, with this deviation and now and then a wild one, as measured pairs are.
+/// Log ratios around a true difference with this deviation and some outliers, like those of measured pairs.
 fn pairs(random: &mut Random, truth: f64, deviation: f64, count: usize) -> Vec<f64> {
     let uniform = |random: &mut Random| random.number_below(1 << 20) as f64 / f64::from(1 << 20) - 0.5;
     let normal = |random: &mut Random| (0..12).map(|_| uniform(random)).sum::<f64>();
@@ -33,7 +33,7 @@ fn share(truth: f64, deviation: f64, wanted: Verdict) -> f64 {
 }
 
 #[test]
-fn nothing_is_found_where_nothing_is() {
+fn no_change_is_found_without_one() {
     for deviation in [0.002, 0.01, 0.05] {
         assert_eq!(share(0.0, deviation, Verdict::Slower) + share(0.0, deviation, Verdict::Faster), 0.0);
     }
@@ -57,7 +57,7 @@ fn a_quiet_case_is_the_same_after_eight_pairs() {
 }
 
 #[test]
-fn what_is_flagged_once_and_not_again_is_no_verdict() {
+fn a_change_that_is_not_found_again_is_no_verdict() {
     let mut differences = vec![0.05; 8];
     differences.extend([0.0; 32]);
     let (verdict, pairs) = verdict(&differences);
@@ -65,7 +65,7 @@ fn what_is_flagged_once_and_not_again_is_no_verdict() {
 }
 
 #[test]
-fn among_many_cases_more_is_asked_of_each() {
+fn more_cases_require_stronger_evidence_of_each() {
     let eight = vec![0.05; 16];
     assert!(matches!(case_state(&eight, &Rule::default(), 50), Stand::Closed(_)));
     assert_eq!(case_state(&eight, &Rule::default(), 10_000), Stand::Open(24));
@@ -104,7 +104,7 @@ fn case_with_rejections(rejected: usize, differences: &[f64]) -> CasePairs {
 }
 
 #[test]
-fn rejected_pairs_end_no_case_that_the_others_decide() {
+fn rejected_pairs_end_no_case_that_the_other_pairs_decide() {
     let rule = Rule::default();
     let open = case_with_rejections(20, &slower(0.05, 8));
     assert_eq!(open.pairs_needed(&rule, 1), Some(16), "flagged, and to be found again");
@@ -113,7 +113,7 @@ fn rejected_pairs_end_no_case_that_the_others_decide() {
 }
 
 #[test]
-fn a_case_of_which_too_many_pairs_were_rejected_ends_as_the_machines_fault() {
+fn too_many_rejected_pairs_make_the_machine_unfit() {
     let rule = Rule::default();
     for (rejected, counted) in [(8, 0), (64, 3)] {
         let case = case_with_rejections(rejected, &slower(0.05, counted));

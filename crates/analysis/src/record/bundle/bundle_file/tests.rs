@@ -1,4 +1,4 @@
-//! Files that are whole, and files that are not.
+//! Tests with intact and with damaged files.
 
 use super::*;
 use crate::record::bundle::LAYOUT;
@@ -27,7 +27,7 @@ fn written() -> (TempDir, std::path::PathBuf, Vec<u8>) {
     (home, path, bytes)
 }
 
-/// Where the second member begins.
+/// The offset at which the second member begins.
 fn second_member(bytes: &[u8]) -> usize {
     let mut rest = bytes;
     let mut decoder = flate2::bufread::GzDecoder::new(&mut rest);
@@ -41,7 +41,7 @@ fn gzip(text: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// What is said of these bytes by all that read them.
+/// The error message of [`read`] for these bytes, which [`read_any`] must refuse, too.
 fn refused(bytes: &[u8]) -> String {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("x.syscost");
@@ -66,7 +66,7 @@ fn a_bundle_is_read_as_it_was_written() {
 }
 
 #[test]
-fn a_head_that_is_read_alone_is_that_of_its_runs() {
+fn a_head_read_without_the_runs_must_belong_to_them() {
     let (_home, path, bytes) = written();
     let others =
         encode_bundle(&path, &Bundle::from_records("x", 1, vec![fixture_run::fixture_record()]).unwrap())
@@ -85,7 +85,7 @@ fn a_head_that_is_read_alone_is_that_of_its_runs() {
 }
 
 #[test]
-fn a_record_from_before_heads_named_their_runs_is_read() {
+fn a_record_without_the_end_of_its_runs_is_read() {
     let (_home, path, bytes) = written();
     let runs = &bytes[second_member(&bytes)..];
     std::fs::write(&path, [&gzip_member(&path, &[bundle().head]).unwrap()[..], runs].concat()).unwrap();
@@ -120,7 +120,7 @@ fn a_flipped_bit_is_noticed_or_changes_nothing() {
     let (_home, path, bytes) = written();
     let whole = |bundle: &Bundle| serde_json::to_string(&(&bundle.head, &bundle.records)).unwrap();
     let before = whole(&bundle());
-    // An unoptimised build takes long: there a sample is drawn, elsewhere every bit is flipped.
+    // An unoptimised build is slow, so it flips a random sample of the bits; an optimised build flips every bit.
     let mut random = Random::new(0x5eed);
     let bits: Vec<usize> = if cfg!(debug_assertions) {
         (0..100).map(|_| random.number_below(8 * bytes.len())).collect()
@@ -137,12 +137,12 @@ fn a_flipped_bit_is_noticed_or_changes_nothing() {
             Err(_) => noticed += 1,
         }
     }
-    // Two members have a date, a hint and the name of a system in their headers, which no reader needs.
+    // The headers of the two members have a date, a hint and the name of a system, which no reader checks.
     assert!(20 * noticed > 19 * bits.len(), "{noticed} of {}", bits.len());
 }
 
 #[test]
-fn what_is_no_record_is_named_so() {
+fn a_file_that_is_no_record_is_refused() {
     let (_home, _, bytes) = written();
     assert!(refused(b"").contains("expected a record of syscost"));
     assert!(refused(b"hello").contains("no gzip"));
@@ -181,7 +181,7 @@ fn the_head_of_other_runs_is_refused() {
 }
 
 #[test]
-fn a_bomb_is_refused_at_its_bound() {
+fn a_decompression_bomb_is_refused_at_the_limit() {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     std::io::copy(&mut std::io::repeat(b' ').take(80 << 20), &mut encoder).unwrap();
     let bomb = encoder.finish().unwrap();
@@ -226,7 +226,7 @@ fn runs_that_do_not_belong_together_are_refused() {
 }
 
 #[test]
-fn what_could_not_be_read_again_is_not_written() {
+fn an_unreadable_bundle_is_not_written() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("x.syscost");
     let mut record = fixture_run::fixture_record();
