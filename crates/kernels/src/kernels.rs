@@ -1,5 +1,5 @@
-//! `syscost kernels`: other kernels as guests, compared by turns or by counted instructions. Of the latter `gate` makes an
-//! exit code that says whether a kernel became slower.
+//! `syscost kernels`: compares other kernels, as guests by turns or by counted instructions. `gate` compares by counted
+//! instructions, and its exit code says whether a kernel became slower.
 
 mod by_turns;
 mod counted_table;
@@ -32,7 +32,7 @@ use syscost_platform::signal;
 pub use by_turns::find_kernels;
 pub use counting::{Counting, count_and_save};
 
-/// Changes of counts up to this share are no finding, where no other is given.
+/// The default threshold: changes of counts up to this share are no findings.
 const OF_COUNTS: f64 = 0.001;
 
 /// Compare kernels: as guests that take turns, by counted instructions, or over reboots of this machine
@@ -157,10 +157,10 @@ fn run_by_turns(args: &AbArgs, kernels: &[Kernel; 2], clock: ClockKind) -> Resul
     Ok(exit_code(has_faults || paired.has_failed()))
 }
 
-/// What a comparison of two kernels by this clock finds.
+/// Compares two kernels by this clock and returns a finding for each case.
 ///
 /// # Errors
-/// There is no kernel of a name, no case matches, something that guests need is missing, or a signal came.
+/// A name has no kernel, no case matches, something that guests need is missing, or a signal came.
 pub fn comparison_findings(
     names: [&str; 2],
     clock: ClockKind,
@@ -223,7 +223,7 @@ fn compare_for_gate(args: &GateArgs) -> Result<Compared> {
     Ok((findings(&judge_counts(&counts)), notes))
 }
 
-// `syscost kernels list` and `fetch`: which kernels there are, and having one of Debian's.
+// `syscost kernels list` and `fetch`: list the kernels, and download one of Debian's.
 
 /// Download a kernel of Debian's, without installing it
 #[derive(clap::Args)]

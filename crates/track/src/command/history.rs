@@ -1,4 +1,4 @@
-//! `syscost history`: ratios to a reference, night after night, and what changed.
+//! `syscost history`: measures ratios to a reference night after night, and reports their changes.
 
 mod history_bisect;
 mod history_changes;
@@ -46,7 +46,7 @@ pub(super) enum Command {
     Verify(Place),
 }
 
-/// Which history.
+/// The history that a command is for.
 #[derive(clap::Args)]
 pub(super) struct Place {
     /// File of the history [default: NAME.jsonl in `syscost/history/` of the home]
@@ -87,10 +87,10 @@ impl Place {
         Ok(points)
     }
 
-    /// The points and the series of their cases, after a warning for cases that belong to none.
+    /// The points and the series of their cases. Cases that belong to no series give a warning.
     ///
     /// # Errors
-    /// As of [`Place::read_points`].
+    /// Those of [`Place::read_points`].
     fn read_series(&self) -> Result<(Vec<HistoryPoint>, Vec<RatioSeries>)> {
         let points = self.read_points()?;
         let (series, said) = build_ratio_series(&points);
@@ -159,7 +159,7 @@ fn verify_history(place: &Place) -> Result<ExitCode> {
     Ok(Exit::failed_if(!damaged.is_empty()).into())
 }
 
-// `syscost history prune`: points are forgotten, by a new file in place of the old one.
+// `syscost history prune`: removes points, by a new file in place of the old one.
 
 /// Forget points
 ///

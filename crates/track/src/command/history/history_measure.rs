@@ -1,4 +1,4 @@
-//! Points are added: measured now against a kept reference, or taken from a comparison that is stored.
+//! The commands that add points to a history: measured now against a kept reference, or taken from a stored comparison.
 
 use super::Place;
 use crate::record::history_point::HistoryPoint;
@@ -129,7 +129,7 @@ pub(super) fn reference_file(place: &Place, name: &str) -> Result<PathBuf> {
     Ok(store.home().join("references").join(name))
 }
 
-/// The file of a reference that is there.
+/// The file of the reference of this name; an error if it is missing.
 fn existing_reference(place: &Place, name: &str) -> Result<PathBuf> {
     let path = reference_file(place, name)?;
     match plain_file::open(&path) {
@@ -178,7 +178,7 @@ pub(super) fn add(args: &Add) -> Result<ExitCode> {
     save_point(&args.place, &args.reference, args.bridge_to.as_deref(), args.label.as_deref(), found)
 }
 
-/// Whether a file is of counted instructions.
+/// Whether a file is a comparison by counted instructions.
 fn holds_counts(path: &Path) -> Result<bool> {
     #[derive(serde::Deserialize)]
     struct Kind {
@@ -188,7 +188,7 @@ fn holds_counts(path: &Path) -> Result<bool> {
     Ok(kind.is_some_and(|kind| kind.instruction_counts.is_some()))
 }
 
-/// Adds what was found to the history, as a point against this reference and perhaps under another label.
+/// Adds a point to the history, against this reference. A given label replaces the point's own.
 fn save_point(
     place: &Place,
     reference: &str,
