@@ -8,7 +8,7 @@ use syscost_analysis::study::gate::{Finding, Progress};
 use syscost_engine::record::Verdict;
 use syscost_statistic::median;
 
-/// The least boots of each kernel for a verdict on counts that differ between boots. By chance alone, all 7 boots of one
+/// The fewest boots of each kernel for a verdict on counts that differ between boots. By chance alone, all 7 boots of one
 /// kernel lie above all 7 of the other once in 1716 times.
 pub const BOOTS_OF_NOISY: usize = 7;
 /// Counts that differ between boots get the verdict "same" if all counts of both kernels lie within this share.

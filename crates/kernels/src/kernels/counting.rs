@@ -26,7 +26,7 @@ const MOST_AT_ONCE: usize = 4;
 /// How guests are booted, and which cases are counted.
 #[derive(clap::Args)]
 pub struct Counting {
-    /// Ask all cases that FILTER matches, and not only those of which the instruction clock tells something
+    /// Count all cases that FILTER matches, not only those for which counted instructions are useful
     #[arg(long)]
     all: bool,
     /// Memory of a guest, MiB

@@ -96,7 +96,7 @@ impl Page<'_> {
     }
 }
 
-/// Seconds from the beginning of the run to its last execution; 0 if executions were not recorded.
+/// Seconds from the beginning of the run to the end of its last execution; 0 if executions were not recorded.
 fn run_seconds(record: &Record) -> f64 {
     let measured = record.cases().filter_map(|(_, case)| case.measured());
     measured.flat_map(|measured| &measured.executions).map(|execution| execution.at).fold(0.0, f64::max)

@@ -31,7 +31,7 @@ enum Content<'a> {
     Overview(Box<Overview<'a>>),
 }
 
-/// The least measured operations for which a run has an overview.
+/// The fewest measured operations for which a run has an overview.
 const FEWEST: usize = 6;
 
 /// The overview and the predictions of a whole run; empty if it has fewer than [`FEWEST`] measured operations.

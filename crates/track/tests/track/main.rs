@@ -1,4 +1,4 @@
-//! `syscost history` and `syscost fleet` in bad surroundings.
+//! `syscost history` and `syscost fleet` under faults: damaged files, killed processes, missing programs.
 //!
 //! A test that lacks something says so and passes; `scripts/test` counts it as skipped.
 #![cfg(target_os = "linux")]

@@ -25,8 +25,8 @@ pub(super) fn case_data(case: &CaseRecord, group: &GroupRun, unit: &str) -> Valu
 }
 
 /// The data of a measured case. `figure` is the main figure with the interval in which the next run's will lie: the quiet figure, or
-/// else the median of one execution. `expected` has the hardware's and the software's part, ns. An execution has its time after the
-/// beginning in seconds, its lower quartile, its median, and the core's frequency in GHz.
+/// else the median of one execution. `expected` has the hardware's and the software's part, ns. An execution has the time of its end
+/// (seconds after the beginning of the run), its lower quartile, its median, and the core's frequency in GHz.
 fn figure_data(m: &Measured, group: &GroupRun, unit: &str) -> Value {
     let ends = |Interval { estimate, low, high }: Interval| [estimate, low, high];
     let executions = m.executions.iter().map(|e| (e.at, e.low, e.median, e.core_hz.map(|hz| hz / 1e9)));

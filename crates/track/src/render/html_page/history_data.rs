@@ -125,7 +125,7 @@ const SOFTWARE: [&str; 10] = [
     "huge_pages",
     "clock_source",
 ];
-/// The least points of a choice.
+/// The fewest points of a choice.
 const FEWEST: usize = 5;
 /// The most characters of a group's name.
 const LONGEST: usize = 80;
@@ -198,7 +198,7 @@ struct Choice {
 }
 
 impl Choice {
-    /// Every choice of a machine, of software or of both that has at least [`FEWEST`] points.
+    /// Every choice that leaves points out and has at least [`FEWEST`] of them.
     fn all_choices(machines: &Grouping, software: &Grouping) -> Vec<Self> {
         let some = |grouping: &Grouping| -> Vec<Option<usize>> {
             let groups = if grouping.names.len() > 1 { grouping.names.len() } else { 0 };

@@ -50,7 +50,7 @@ impl Scale {
     }
 
     /// The vertical axis: linear from zero, or from the lowest end of an interval below zero, if the values are ratios, may be negative
-    /// or span less than the factor [`WIDE`]; else logarithmic.
+    /// or span at most the factor [`WIDE`]; else logarithmic.
     pub(super) fn value_axis(curves: &[&CurveRecord]) -> Self {
         let all: Vec<f64> =
             curves.iter().flat_map(|curve| &curve.points).map(|point| point.value.estimate).collect();
