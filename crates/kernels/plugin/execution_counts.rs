@@ -180,11 +180,13 @@ impl State {
         }
     }
 
+    /// Notes whether a bracket is open.
     fn set_inside(&mut self, inside: bool) {
         INSIDE.store(inside, Ordering::Relaxed);
         self.last = 0;
     }
 
+    /// Moves the counts of the sites to a new batch, and resets them.
     fn end_batch(&mut self) {
         self.set_inside(false);
         self.in_batch = false;
@@ -219,6 +221,7 @@ impl State {
         let _ = self.out.as_mut().map(Write::flush);
     }
 
+    /// The site of an instruction, which is allocated if it is new.
     fn site(&mut self, address: u64, repeats: bool, insn: *const c_void) -> *mut Site {
         let has_listing = self.has_listing && address >= KERNEL;
         *self.sites.entry((address, repeats)).or_insert_with(|| {
@@ -316,10 +319,12 @@ fn watch(tb: *mut c_void, counts: bool) {
     }
 }
 
+/// QEMU calls it for each block that it translates before the mark that starts the counting.
 extern "C" fn translated_before(_: u64, tb: *mut c_void) {
     watch(tb, false);
 }
 
+/// QEMU calls it for each block that it translates after that mark.
 extern "C" fn translated(_: u64, tb: *mut c_void) {
     watch(tb, true);
 }
@@ -333,6 +338,7 @@ extern "C" fn restarted(id: u64) {
     }
 }
 
+/// QEMU calls it at its end: the files are flushed and closed.
 extern "C" fn ended(_: u64, _: *mut c_void) {
     let state = state();
     drop((state.out.take(), state.orders.take()));

@@ -85,6 +85,7 @@ pub fn is_noisy(outcomes: &[CountOutcome]) -> bool {
     side_count(outcomes).is_some_and(|side| !side.exact)
 }
 
+/// The counts of a case over the boots of one kernel; `None` if no boot counted it.
 fn side_count(outcomes: &[CountOutcome]) -> Option<SideCount> {
     let counts: Vec<_> = outcomes.iter().filter_map(CountOutcome::count).collect();
     let values: Vec<f64> = counts.iter().map(|count| count.instructions()).collect();
@@ -118,6 +119,7 @@ fn counts_verdict(a: &SideCount, b: &SideCount, threshold: f64) -> (Verdict, Opt
     }
 }
 
+/// The verdict on counts that differ between boots, from their ranges: a change if the ranges are further apart than the threshold.
 fn noisy_verdict(a: &SideCount, b: &SideCount, threshold: f64) -> (Verdict, Option<String>) {
     let boots = a.boots.min(b.boots);
     if boots < BOOTS_OF_NOISY {

@@ -77,6 +77,7 @@ impl<'a> Walk<'a> {
         Self { symbols, switch, tree: CallTree { nodes: vec![root] }, stack: vec![ROOT], aside: Vec::new() }
     }
 
+    /// Adds the next executed instruction to the function that executes it.
     fn step(&mut self, address: u64) {
         let function = if address == 0 { None } else { self.symbols.start(address).or(Some(0)) };
         let top = self.stack.last().copied().unwrap_or(ROOT);
@@ -97,6 +98,7 @@ impl<'a> Walk<'a> {
         self.tree.nodes[node].function
     }
 
+    /// Calls a function: returns its node. A call of [`SWITCH`] saves the stack of the task.
     fn call(&mut self, function: Option<u64>) -> usize {
         if function.is_some() && function == self.switch {
             if self.aside.len() == MOST_ASIDE {
@@ -118,6 +120,7 @@ impl<'a> Walk<'a> {
         node
     }
 
+    /// Returns to a function on the stack, or else switches to the saved stack that contains it: returns its node.
     fn return_to(&mut self, function: Option<u64>) -> usize {
         if let Some(at) = self.stack.iter().rposition(|node| self.function(*node) == function) {
             self.stack.truncate(at + 1);

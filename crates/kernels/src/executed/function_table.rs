@@ -106,6 +106,7 @@ struct Sums {
 }
 
 impl Sums {
+    /// The row of these sums, divided by `per`; `None` if no instruction was executed.
     fn row(&self, name: String, per: &dyn Fn(i64) -> f64) -> Option<FunctionDifference> {
         let is_seen = [self.own, self.repetitions].concat().iter().any(|sum| *sum != 0);
         is_seen.then(|| FunctionDifference {
@@ -136,6 +137,7 @@ impl<'a> Naming<'a> {
         if address == 0 { PROGRAM } else { self.name(side, self.logs[side].symbols.start(address)) }
     }
 
+    /// The sums of each function by name: the larger batch less the smaller one, over both kernels.
     fn sums(&self, cases: [&CaseLog; 2]) -> BTreeMap<String, Sums> {
         let mut sums = BTreeMap::<String, Sums>::new();
         for (side, case) in cases.iter().enumerate() {
@@ -199,6 +201,7 @@ pub fn note_replacements(difference: &mut CaseDifference, naming: &Naming<'_>, c
     difference.functions.iter_mut().zip(notes).for_each(|(row, note)| row.note = note);
 }
 
+/// The note of each row. A function of one kernel is paired with the first free one of the other that is called alike.
 fn notes(rows: &[FunctionDifference], callers: &[Callers<'_>; 2]) -> Vec<Option<String>> {
     let mut partners = BTreeMap::new();
     for (at, row) in rows.iter().enumerate() {
@@ -242,6 +245,7 @@ fn only_side(row: &FunctionDifference) -> Option<usize> {
     }
 }
 
+/// The note of a function that only one kernel executes; `partner` is the function that replaces it.
 fn note(
     row: &FunctionDifference,
     partner: Option<&FunctionDifference>,

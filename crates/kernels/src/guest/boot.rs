@@ -97,6 +97,7 @@ fn take_executed(id: &str, outcome: &mut CountOutcome, log: &ExecutionLog) {
     }
 }
 
+/// The fault of a guest in a sentence, with the errors of the emulator and the last lines of the kernel.
 fn boot_failure(kernel: &Kernel, how: &str, transcript: &Transcript, error: &str) -> String {
     let mut words = format!("the guest of {} did not reach its end: {how}", kernel.name);
     if !error.is_empty() {

@@ -73,6 +73,7 @@ pub fn serve_as_init(program: &str, turns: bool) -> Result<()> {
     served
 }
 
+/// Counts the cases in the initramfs's questions, and writes each answer to the console.
 fn answer_questions(program: &str) -> Result<()> {
     std::thread::sleep(SETTLE);
     write_message(&Message::Hello(Box::new(identity())))?;
@@ -150,6 +151,7 @@ fn instruction_scale() -> ClockScale {
     ClockScale { counter: true, hz: stated.map_or(1e9, |(hz, _)| hz), step: 1, uncertainty_ppm: 0.0 }
 }
 
+/// The count of a case: the median of [`BATCHES`] batches of `iterations`, and of as many batches of twice the iterations.
 fn count_case(case: &Case, iterations: u64) -> std::result::Result<Count, CaseEnd> {
     let allowed = cpu::allowed_cpus();
     let here = allowed.iter().copied().max().unwrap_or(0);

@@ -105,6 +105,7 @@ impl Supply {
             .map_or(Kernel::default().architecture(), |(image, _)| Architecture::of_image(&image))
     }
 
+    /// The image and the configuration of a release: installed, downloaded, or from the package that fits `name`.
     fn find_release(&self, name: &str) -> Result<(PathBuf, Option<PathBuf>)> {
         let there = [Path::new(INSTALLED), &self.downloads.join(name)]
             .into_iter()
@@ -154,6 +155,7 @@ fn entry_names(directory: &Path) -> impl Iterator<Item = String> + use<> {
     names.into_iter()
 }
 
+/// The image and the configuration of a release in a directory, if the image is there.
 fn image_in_directory(directory: &Path, release: &str) -> Option<(PathBuf, Option<PathBuf>)> {
     let image = directory.join(format!("vmlinuz-{release}"));
     let configuration = directory.join(format!("config-{release}"));
@@ -274,6 +276,7 @@ fn read_configuration(path: &Path) -> Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
+/// The options in the text of a configuration that affect costs.
 fn parse_options(text: &str) -> Configuration {
     let option = |line: &str| {
         let (name, value) = line.trim().strip_prefix("CONFIG_")?.split_once('=')?;

@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     fn found(length: usize, first_bad: usize, unjudged: &[usize]) -> ([usize; 2], usize) {
-    let mut asked = 0;
+        let mut asked = 0;
         let mut changed = |at: usize| {
             asked += 1;
             Ok((!unjudged.contains(&at)).then_some(at >= first_bad))

@@ -32,13 +32,13 @@ use syscost_platform::{plain_file, signal};
 #[derive(Subcommand)]
 pub(super) enum SessionCommand {
     Start(Start),
-    /// Print how far a session has come
+    /// Print the progress of a session
     ///
     /// A kernel a line: whole boots of those wanted, records, and why it was given up. In a pipe, between tabs.
     Status(Which),
     /// End a session early: no further restart; its records are kept, and `resume` goes on with it
     Stop(Which),
-    /// Go on with a session, as its unit does after each boot
+    /// Continue a session, as its unit does after each boot
     Resume(Which),
 }
 
@@ -69,7 +69,7 @@ pub(super) struct Start {
     yes: bool,
     #[command(flatten)]
     home: Home,
-    /// What `syscost record` is given in each boot: a filter, --scale, --dir
+    /// Arguments of `syscost record` in each boot: a filter, --scale, --dir
     #[arg(value_name = "RECORD ARGUMENTS", last = true)]
     record: Vec<String>,
 }
@@ -184,6 +184,7 @@ fn refuse_twins(kernels: &[BootKernel]) -> Result<()> {
     Ok(())
 }
 
+/// GRUB if it is installed and no kernel has words for its command line, else kexec.
 fn default_loader(kernels: &[BootKernel]) -> BootLoader {
     let has_grub = ["grub-reboot", "grub2-reboot"].into_iter().any(|tool| find_on_path(tool).is_some());
     let has_words = kernels.iter().any(|kernel| !kernel.words.is_empty());
@@ -253,6 +254,7 @@ pub(super) fn render_progress(plan: &BootPlan, is_going_on: bool, layout: Layout
     format!("{table}\n{}\n", next_step_sentence(plan, is_going_on))
 }
 
+/// The state of a session and the next command, in a sentence. `is_going_on` says that its unit is installed.
 fn next_step_sentence(plan: &BootPlan, is_going_on: bool) -> String {
     let has_all =
         |at: usize| plan.count_whole_boots(at) >= plan.wanted as usize || plan.kernels[at].given_up.is_some();

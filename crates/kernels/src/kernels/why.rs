@@ -191,13 +191,16 @@ fn write_flame_graphs(directory: &Path, executed: &Executed, naming: &Naming<'_>
     Ok(written)
 }
 
+/// Own instructions by path, from the outermost function to the innermost.
 type Stacks<'a> = BTreeMap<Vec<&'a str>, i64>;
 
+/// The input of a flame graph of one kernel: a line of folded stack and count for each path.
 fn lines_of_side(stacks: &Stacks<'_>) -> Vec<String> {
     let whole = stacks.iter().filter(|(_, count)| **count > 0);
     whole.map(|(path, count)| format!("{} {count}", path.join(";"))).collect()
 }
 
+/// The input of a differential flame graph: a line of folded stack, count in A and count in B for each path.
 fn lines_of_both(stacks: &[Stacks<'_>; 2]) -> Vec<String> {
     let paths: BTreeSet<_> = stacks.iter().flat_map(BTreeMap::keys).collect();
     let count = |side: usize, path: &Vec<&str>| stacks[side].get(path).copied().unwrap_or(0).max(0);

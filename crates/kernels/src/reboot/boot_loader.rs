@@ -173,6 +173,7 @@ fn is_boot_line(line: &str, image: &str) -> bool {
     is_image && !words.any(|word| matches!(word, "single" | "recovery" | "rescue"))
 }
 
+/// The identifiers of the open submenus and the entry, joined by `>`; `None` outside of entries.
 fn entry_path(open: &[Option<String>]) -> Option<String> {
     let names: Vec<_> = open.iter().flatten().map(String::as_str).collect();
     (!names.is_empty()).then(|| names.join(">"))

@@ -140,12 +140,14 @@ impl BootPlan {
         self.kernel_order().filter(goes_on).find(is_missing)
     }
 
+    /// The kernels in the order of their boots: forwards in one round, backwards in the next.
     fn kernel_order(&self) -> impl Iterator<Item = usize> + '_ {
         let last = self.kernels.len().saturating_sub(1);
         (0..self.wanted)
             .flat_map(move |round| (0..=last).map(move |n| if round % 2 == 0 { n } else { last - n }))
     }
 
+    /// Whether this kernel of the plan runs. Words that the planning boot had too do not distinguish kernels.
     fn is_running_kernel(&self, kernel: usize, running: &Running) -> bool {
         let known: Vec<_> = self.planned_in.command_line.split_whitespace().collect();
         let all = self.kernels.iter().flat_map(BootKernel::command_line_words);

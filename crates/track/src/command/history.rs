@@ -163,15 +163,15 @@ fn verify_history(place: &Place) -> Result<ExitCode> {
 
 /// Forget points
 ///
-/// Points of which all that is given holds; says what would be forgotten, and does it with --yes: the file is replaced whole. Bridges
-/// stay, so that every ratio that is left says what it said. An import from a copy of the file brings back what was forgotten.
+/// Selects the points that meet all given conditions, and prints how many; with --yes it removes them and replaces the file. Bridges
+/// stay, so that the remaining ratios do not change. An import from a copy of the file brings the removed points back.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  syscost history prune --before 2026-01-01 --weekly --yes\n  \
     syscost history prune --keep-last 365\n  syscost history prune --case '^fork/'")]
 pub(super) struct Prune {
     #[command(flatten)]
     which: Which,
-    /// Do it
+    /// Remove the points
     #[arg(long)]
     yes: bool,
     #[command(flatten)]

@@ -61,6 +61,7 @@ impl ChangeEvent {
         self.moved.iter().filter(|moved| moved.change > 0.0 && !moved.canary)
     }
 
+    /// Whether it has at least [`TOGETHER`] cases or a change of at least `least`.
     fn is_reportable(&self, least: f64) -> bool {
         self.moved.len() >= TOGETHER || self.moved.iter().any(|moved| moved.change.abs() >= least)
     }
@@ -120,6 +121,7 @@ fn group_by_place(steps: Vec<Step>, farthest: usize) -> Vec<Vec<Step>> {
     places.into_values().collect()
 }
 
+/// The change points of one series, without those that may be an error of a bridge.
 fn find_steps(series: &RatioSeries, values: &[Value], noise: &Noise, level: f64) -> Vec<Step> {
     let found = change_points(values, noise, level);
     let step = |change: &syscost_statistic::change_point::ChangePoint| {

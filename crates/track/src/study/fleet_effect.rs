@@ -237,6 +237,7 @@ fn machine_effect(one: &Observed, pooled: Pooled) -> MachineEffect {
     MachineEffect { machine: one.machine as usize, ratio: log.exp(), interval }
 }
 
+/// The index and the mean ratio of each class of the machines `others`; empty if there is only one class.
 fn class_effects(
     others: &[usize],
     observed: &[Observed],
@@ -253,6 +254,7 @@ fn class_effects(
     members.into_iter().filter(|_| several).filter_map(mean).collect()
 }
 
+/// The verdict on the mean ratio over this number of machines, and the reason if it is undecided.
 fn judge_ratio(ratio: Option<Interval>, machines: usize) -> (Verdict, Option<String>) {
     let Some(Interval { low, high, .. }) = ratio else {
         let why = "one machine with one job a kernel shows no spread: more repeats, or more machines";

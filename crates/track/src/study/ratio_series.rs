@@ -82,6 +82,7 @@ fn guest_fingerprint(side: &GuestSide, machine: &str, host: Fingerprint) -> Fing
     }
 }
 
+/// The ratio of a judged case; `None` if it is not finite or has fewer than [`FEWEST_PAIRS`] pairs.
 fn case_ratio(row: &Row, version: &str) -> Option<CaseRatio> {
     let [low, estimate, high] = {
         let change = row.judgement.change;
@@ -174,6 +175,7 @@ impl<'a> Bridges<'a> {
         bridges
     }
 
+    /// ln of this reference's cost over that of the first reference, and its variance; `None` without a bridge.
     fn reference_offset(&self, reference: &str, case: &CaseRatio) -> Option<(f64, f64)> {
         if Some(reference) == self.first {
             return Some((0.0, 0.0));

@@ -80,10 +80,10 @@ pub fn file(place: &Place) -> PathBuf {
 fn a_change_is_reported_for_its_cases_and_sets_the_exit_code() {
     let place = Place::new();
     twelve_nights(&place);
-    let told = history(&place, &["changes"]);
-    told.says(1, &["slower\t", "group/0", "group/1", "group/2"]);
-    assert_eq!(told.output.lines().count(), 3, "{told:?}");
-    assert!(!told.output.contains('\u{1b}'), "{told:?}");
+    let shown = history(&place, &["changes"]);
+    shown.says(1, &["slower\t", "group/0", "group/1", "group/2"]);
+    assert_eq!(shown.output.lines().count(), 3, "{shown:?}");
+    assert!(!shown.output.contains('\u{1b}'), "{shown:?}");
     history(&place, &["changes", "--since", "2027-01-01"]).says(0, &[]);
     let mute = place.path().join("mute.toml");
     let muted = |id| format!("[\"group/{id}\"]\nreason = \"known\"\nuntil = \"2999-01-01\"\n");
@@ -265,7 +265,7 @@ fn the_history_of_this_crate_is_sound_and_has_one_change() {
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/history.jsonl");
     let kept = kept.to_str().unwrap();
     history(&place, &["verify", "--file", kept]).says(0, &["sound points, 0 damaged"]);
-    let told = history(&place, &["changes", "--file", kept]);
+    let shown = history(&place, &["changes", "--file", kept]);
     // The position of this code in the binary made the lock slower by one cycle of sixteen for two revisions.
-    told.says(1, &["slower\t+6.25", "lock/pthread-mutex/free\tfe0ba53"]);
+    shown.says(1, &["slower\t+6.25", "lock/pthread-mutex/free\tfe0ba53"]);
 }

@@ -126,6 +126,7 @@ pub fn call_tree(difference: &CaseDifference, logs: &[ExecutionLog; 2], naming: 
     said
 }
 
+/// The sums of all paths of a case on both kernels.
 fn path_sums(difference: &CaseDifference, logs: &[ExecutionLog; 2], naming: &Naming<'_>) -> Sums {
     let mut sums = Sums::new();
     for (side, log) in logs.iter().enumerate() {

@@ -76,6 +76,7 @@ fn plan_bisection(args: &Bisect, suspicion: &Suspicion, origins: &[Origin; 2]) -
     }
 }
 
+/// The plan for git: it compares the slower cases, and counts a revision as bad beyond half of their smallest change.
 fn git_plan(suspicion: &Suspicion, [good, bad]: [String; 2], build: &BuildFlags) -> Result<Plan> {
     let slower: Vec<_> =
         suspicion.event.slower_cases().filter(|moved| moved.change > GATE).take(CASES).collect();
@@ -94,6 +95,7 @@ fn git_plan(suspicion: &Suspicion, [good, bad]: [String; 2], build: &BuildFlags)
     Ok(Plan::Git { good, bad, gate })
 }
 
+/// The plan for kernel packages: it compares the case with the largest change; only for counted instructions.
 fn kernel_plan(suspicion: &Suspicion, [good, bad]: [&str; 2]) -> Result<Plan> {
     let Some(moved) = suspicion.moved_cases(1).pop().filter(|_| suspicion.after.clock == ClockKind::Icount)
     else {
@@ -227,6 +229,7 @@ impl Chosen {
         Ok([before, self.find_origin("after", self.after.as_deref(), &suspicion.after)?])
     }
 
+    /// The source of one side: the given one, or else the one that the label of its point names.
     fn find_origin(&self, when: &str, given: Option<&str>, point: &HistoryPoint) -> Result<Origin> {
         if point.clock != ClockKind::Host {
             return Ok(Origin::Kernel(given.unwrap_or(&point.label).to_owned()));

@@ -20,10 +20,10 @@ const NAMED: usize = 4;
 
 /// Tell what changed, and when
 ///
-/// Cases that moved at one point are one event, shown with what else changed there: kernel, command line, mitigations,
-/// microcode, compiler, label. In a pipe, a line a case: when, slower or faster, the change in per cent, its standard error, the case,
-/// the label, `canary` where neither side can change it, and the reason where it is muted. `--json` has all of it. Exit code 1 if a case that is
-/// not muted became slower.
+/// Cases that changed at one point are one event, shown with the other changes there: kernel, command line, mitigations,
+/// microcode, compiler, label. In a pipe, a line for each case: when, slower or faster, the change in per cent, its standard error,
+/// the case, the label, `canary` if neither side can change it, and the reason if it is muted. `--json` has all of it. Exit code 1
+/// if a case that is not muted became slower.
 #[derive(clap::Args)]
 pub(in crate::command) struct Args {
     /// Only what was found on this day or later, such as 2026-11-20

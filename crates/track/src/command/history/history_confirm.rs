@@ -23,9 +23,9 @@ const LEAST: f64 = 0.001;
 
 /// Compare both sides of a change again, now
 ///
-/// A history tells of suspicions: an outlier of two nights looks like a change. This takes the newest change, or the one at LABEL, finds its two
-/// sides (a kept reference of that name, the git revision that the label begins with, a kernel) and compares the cases that
-/// moved by turns, as `syscost ab` does. A change is confirmed if more than a quarter of the smallest one is found again.
+/// A history reports suspicions: an outlier of two nights looks like a change. This takes the newest change, or the one at LABEL,
+/// finds its two sides (a kept reference of that name, the git revision that the label begins with, a kernel) and compares the cases
+/// that changed by turns, as `syscost ab` does. A change is confirmed if more than a quarter of the smallest one is found again.
 #[derive(clap::Args)]
 #[command(
     after_help = "Exit code 0: nothing is slower; 1: a slowdown is confirmed; 3: incomparable; 4: neither was shown; 5: \
@@ -79,6 +79,7 @@ pub(super) fn confirm(args: &Confirm) -> Result<ExitCode> {
     Ok(answer.exit_status().or_signal(signal::pending()).into())
 }
 
+/// Compares both sides again for these cases, and returns a finding for each.
 fn confirm_cases(
     args: &Confirm,
     suspicion: &Suspicion,

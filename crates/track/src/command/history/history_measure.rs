@@ -83,8 +83,8 @@ pub(in crate::command) struct Bridge {
 
 /// Add a comparison that `syscost ab`, `syscost gate` or `syscost kernels ab` kept
 ///
-/// Side A is the reference: a build, a wrapper, a setting of the machine, or a kernel. Counted instructions, and times in guests, are by clocks of
-/// their own, and a history is of one clock: --history NAME.
+/// Side A is the reference: a build, a wrapper, a setting of the machine, or a kernel. Counted instructions, and times in guests,
+/// are by clocks of their own, and a history is of one clock: --history NAME.
 #[derive(clap::Args)]
 pub(in crate::command) struct Add {
     /// The file that the comparison was kept in

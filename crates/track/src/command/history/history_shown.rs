@@ -106,7 +106,7 @@ fn plot_with_changes(
     let marks: Vec<usize> = changes.iter().map(|(link, ..)| *link).collect();
     let ends = [one.links.first(), one.links.last()].map(|link| link.map(|link| &points[link.point]));
     let moment =
-    |end: Option<&HistoryPoint>| end.map_or(String::new(), |point| page::utc_moment(point.started));
+        |end: Option<&HistoryPoint>| end.map_or(String::new(), |point| page::utc_moment(point.started));
     let width = page::prose_width(layout);
     let mut lines =
         vec![page::wrap("", &format!("{}, {} to {}:", one.id, moment(ends[0]), moment(ends[1])), width)];

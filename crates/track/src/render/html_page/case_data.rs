@@ -87,6 +87,7 @@ fn case_shape(measured: &Measured, hz: f64, unit: &str) -> Option<Shape> {
     shape_of_bars(bars.into_iter().filter(|bar| bar.low.is_finite() && bar.low > 0.0).collect(), most)
 }
 
+/// One bar for each sample, at its cost per iteration in the record's unit.
 fn sample_bars(measured: &Measured, hz: f64, unit: &str) -> impl Iterator<Item = Bar> {
     let per_count = if unit == NANOSECONDS && hz > 0.0 { 1e9 / hz } else { 1.0 };
     let both = measured.counted.iter().zip(&measured.iterations);

@@ -149,7 +149,8 @@ impl Grouping {
         let of = texts.iter().map(|text| {
             let values: Vec<&str> = differing.iter().map(|at| text[*at].as_str()).collect();
             *groups.entry(values).or_insert_with_key(|values| {
-                let pairs: Vec<_> = differing.iter().map(|at| fields[*at]).zip(values.iter().copied()).collect();
+                let pairs: Vec<_> =
+                    differing.iter().map(|at| fields[*at]).zip(values.iter().copied()).collect();
                 names.push(unique_name(&names, group_name(&pairs)));
                 names.len() - 1
             })

@@ -89,6 +89,7 @@ impl Scale {
         Self { low, high, is_logarithmic: true, marks: decade_marks(low, high, named) }
     }
 
+    /// A linear axis with at most seven marks, at multiples of 1, 2 or 5 times a power of ten.
     fn linear_axis(low: f64, high: f64, named: impl Fn(f64) -> String) -> Self {
         let rough = (high - low) / 6.0;
         let decade = 10f64.powf(rough.log10().floor());

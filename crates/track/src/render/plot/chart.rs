@@ -154,6 +154,7 @@ fn draw_steps(canvas: &Canvas, frame: &Frame, curve: &CurveRecord) {
     draw_step_line(canvas, frame, fall.step, &format!("falls at {}", format_size(fall.step.0)))
 }
 
+/// Draws the measured end of a cache, and the reported one if they disagree.
 fn draw_level_step(canvas: &Canvas, frame: &Frame, level: &LevelRecord) {
     let (Some(step), Some(reported), Some(name)) = (level.step, level.reported, &level.name) else {
         return;
@@ -167,6 +168,7 @@ fn draw_level_step(canvas: &Canvas, frame: &Frame, level: &LevelRecord) {
     draw_step_line(canvas, frame, step, &format!("{name} {}", format_size(step.0)))
 }
 
+/// Draws a line at the geometric mean of the sizes before and after a step, with these words above it.
 fn draw_step_line(canvas: &Canvas, frame: &Frame, step: (u64, u64), words: &str) {
     let x = frame.x_of((step.0 as f64 * step.1 as f64).sqrt());
     canvas.draw_dashed_line((x, frame.top), (x, frame.bottom), INK, 4.0);
@@ -336,6 +338,7 @@ fn draw_color_key(canvas: &Canvas, low: f64, high: f64, x: f64) {
     canvas.draw_text(&format!("{low:.1} ns"), (x + 26.0, bottom - 6.0), SMALL)
 }
 
+/// The colour of a value at this share of the range from the smallest to the largest.
 fn heat_color(share: f64) -> Color {
     let mix = |near: f64, far: f64| (near + (far - near) * share.clamp(0.0, 1.0)).round() as u8;
     Color(mix(NEAREST.0, FARTHEST.0), mix(NEAREST.1, FARTHEST.1), mix(NEAREST.2, FARTHEST.2))

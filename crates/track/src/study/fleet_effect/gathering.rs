@@ -66,6 +66,7 @@ impl<'a> Gathering<'a> {
         }
     }
 
+    /// Adds one machine with its class, and its effect on each case under each kernel.
     fn add_machine(&mut self, name: String, records: &[JobRecord]) {
         let Some(first) = records.first() else { return };
         let state = machine_state(first);
@@ -116,6 +117,7 @@ impl<'a> Gathering<'a> {
         found.into_iter().map(|(case, kernels)| (case, one_measure(kernels))).collect()
     }
 
+    /// The number of the case of this id, version and clock, which is added if it is new.
     fn number_or_add_case(&mut self, figure: &Figure) -> u32 {
         let known = self.numbers.get(&figure.id).into_iter().flatten();
         let mut alike =
@@ -233,7 +235,7 @@ fn machine_state(record: &JobRecord) -> String {
     add_word("turbo", &f.turbo.map(|on| if on { "on" } else { "off" }.to_owned()));
     add_word("SMT", &Some(format!("{:?}", f.smt).to_lowercase()));
     add_word(
-    "memory",
+        "memory",
         &f.memory_bytes.map(|bytes| format!("{} GiB", (bytes as f64 / f64::from(1 << 30)).round())),
     );
     words.push(format!("{} by {}", record.tool, text(&f.compiler)));
