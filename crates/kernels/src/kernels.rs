@@ -37,10 +37,10 @@ const OF_COUNTS: f64 = 0.001;
 
 /// Compare kernels: as guests that take turns, by counted instructions, or over reboots of this machine
 ///
-/// A guest boots with this program as its first process. Where KVM works, or the kernels are user-mode Linux, two guests
-/// live at once on one CPU and take turns. Elsewhere an emulator counts instructions, which repeat to the last digit on any
-/// machine and under any load; they tell how long the kernel's path is, and nothing of caches, of other CPUs, or of what a
-/// mitigation costs hardware: `syscost help guests`.
+/// A guest boots with this program as its first process. If KVM works, or the kernels are user-mode Linux, two guests run
+/// at once on one CPU and take turns. Otherwise an emulator counts instructions, which repeat to the last digit on any
+/// machine and under any load. They measure the length of the kernel's path, but not the cost of caches, of other CPUs, or
+/// of a mitigation on hardware: `syscost help guests`.
 #[derive(clap::Args)]
 #[command(
     after_help = "A KERNEL is a version (6.12, 6.12-rt, 6.1.0-47), a package, the path of a bzImage or vmlinux, a built \

@@ -55,8 +55,8 @@ pub struct Boot {
     pub log: Option<ExecutionLog>,
 }
 
-/// Boots a kernel and waits for its end. The guest's random choices (hash keys, the order of free lists) depend on `seed`
-/// alone: boots with one seed are identical, and boots with several seeds show how far chance changes a count.
+/// Boots a kernel and waits for its end. The guest's random choices (hash keys, the order of free lists) depend on `seed` alone.
+/// Boots with one seed are identical; boots with several seeds show how far chance changes a count.
 ///
 /// # Errors
 /// There is no emulator, or this process was interrupted. A failure of the guest is no error, but a [`Boot::fault`].
@@ -109,8 +109,8 @@ fn boot_failure(kernel: &Kernel, how: &str, transcript: &Transcript, error: &str
     words
 }
 
-/// The command line of a kernel: a console on the serial line, a reboot after a panic, and fixed addresses. A program's
-/// address changes its number of instructions by as much as a small change of the kernel does.
+/// The command line of a kernel: a console on the serial line, a reboot after a panic, and fixed addresses. Other addresses
+/// would change the number of instructions by as much as a small change of the kernel does.
 fn command_line(kernel: &Kernel) -> String {
     let Architecture { console, command_line, .. } = kernel.architecture();
     let own = format!("console={console} panic=-1 quiet nokaslr norandmaps {command_line}");

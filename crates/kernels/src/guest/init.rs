@@ -1,5 +1,5 @@
-//! `syscost guest-init`: the first process of a guest. It mounts the file systems that cases need, sends the identity of its kernel
-//! to the host, counts each case in a process of its own, writes the answers to the console and ends the guest.
+//! `syscost guest-init`: the first process of a guest. It mounts the file systems that cases need, and sends the identity of its
+//! kernel to the host. It counts each case in a process of its own, writes the answers to the console and ends the guest.
 
 use super::console::{Answer, Message, Question, Questions, VERSION, message_line};
 use crate::executed::execution_log::{case_line, symbol_line};

@@ -91,8 +91,8 @@ const LARGEST: u64 = 256 << 20;
 /// `PT_INTERP` of elf(5): the segment that names the dynamic linker.
 const INTERPRETER: u64 = 3;
 
-/// The bytes of the guest's program: the given one, or else the one that the environment names, or else this one if it is static,
-/// or else the one that was built beside it.
+/// The bytes of the guest's program, the first that exists of: the given one, the one that the environment names, this one if it is
+/// static, the one that was built beside it.
 ///
 /// # Errors
 /// There is none, or it is not static.

@@ -48,7 +48,7 @@ struct Shared {
     connection: Rc<RefCell<Connection>>,
     clock: ClockKind,
     cpu: usize,
-    /// Whether the guest no longer answers.
+    /// Whether the guest has ended or no longer responds.
     is_lost: Cell<bool>,
 }
 

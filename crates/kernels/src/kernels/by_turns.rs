@@ -49,7 +49,7 @@ pub(super) struct Turning {
     /// What is compared [default: time by turns where KVM works or both are user-mode Linux, else instructions]
     #[arg(long, value_enum)]
     clock: Option<GuestClock>,
-    /// By turns: judge a case last after 8, 16 or 32 pairs of boots; a change takes up to 32 more to be confirmed
+    /// By turns: the most pairs of boots before the last verdict on a case; confirming a change takes up to 32 more
     #[arg(long, value_name = "N", value_enum, default_value_t = Pairs::ThirtyTwo)]
     boots: Pairs,
     /// By turns: seed of everything random

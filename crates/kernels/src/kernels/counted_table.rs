@@ -68,7 +68,7 @@ fn row_cells(row: &CountedRow) -> [String; 6] {
     ]
 }
 
-/// The row of a function whose instructions changed; it stands below the row of its case.
+/// The row of a function whose instructions changed, to be shown below the row of its case.
 fn moved_cells(moved: &MovedFunction) -> [String; 6] {
     let [a, b] = moved.own.map(|own| if own == 0.0 { "–".into() } else { format!("{own:.3}") });
     let by = format!("{:+.3}", moved.own[1] - moved.own[0]);

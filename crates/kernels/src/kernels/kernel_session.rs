@@ -36,7 +36,7 @@ pub(super) enum SessionCommand {
     ///
     /// A kernel a line: whole boots of those wanted, records, and why it was given up. In a pipe, between tabs.
     Status(Which),
-    /// End a session early: no further restart; its records are kept, and `resume` goes on with it
+    /// End a session early: no further restart; its records are kept, and `resume` continues it
     Stop(Which),
     /// Continue a session, as its unit does after each boot
     Resume(Which),

@@ -1,6 +1,6 @@
 //! `syscost kernels`, with real guests if a kernel and an emulator are available.
 //!
-//! A test that lacks something says so and passes; `scripts/test` counts it as skipped.
+//! A test that lacks something prints that and passes; `scripts/test` counts it as skipped.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test may")]
 #![allow(clippy::print_stdout, reason = "a test that is skipped says so")]

@@ -59,7 +59,7 @@ struct Target {
     html: Option<PathBuf>,
 }
 
-/// Draws what the arguments name.
+/// Runs the command: writes the pictures or the page.
 pub fn run(args: &Args) -> Result<ExitCode> {
     let archive = Archive::at(&args.selection.home);
     let record = if args.paper {
@@ -153,7 +153,7 @@ fn group_manuals(record: &Record) -> BTreeMap<String, String> {
 
 // `syscost page`: writes the saved runs and histories as a directory of pages, for a disk or for a forge's static pages.
 
-/// Write what is kept here as pages of HTML: runs, histories and comparisons by turns
+/// Write runs, histories and comparisons by turns as pages of HTML
 ///
 /// Writes DIR/index.html: the newest run, every history with its changes, and the comparisons that are named. Earlier runs
 /// have pages of their own in DIR/runs/. Every page is one file that needs no other and no network, so that DIR can be opened
@@ -163,7 +163,7 @@ pub(super) struct PageArgs {
     /// Directory for the pages; it is made if it is missing
     #[arg(value_name = "DIR")]
     directory: PathBuf,
-    /// A history in this file, in place of those that are kept here; may be given several times
+    /// A history in this file, in place of those in the store; may be given several times
     #[arg(long, value_name = "FILE")]
     history: Vec<PathBuf>,
     /// The verdicts and pairs of this file that `ab` saved; may be given several times

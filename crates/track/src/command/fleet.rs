@@ -17,11 +17,11 @@ use syscost_engine::record::quantity;
 use syscost_engine::render::table::Layout;
 use syscost_platform::error::{Error, Result};
 
-/// Measure kernels on many machines, and say what they cost on all of them
+/// Measure kernels on many machines, and compare their costs over all of them
 ///
-/// One TOML file says which hosts measure which cases under which kernels. Slurm, Ansible or any other scheduler runs `syscost
-/// fleet measure` there; `collect` brings the records together, `status` shows what is missing and why, and `compare`
-/// answers within each machine first and then over all: `syscost help machines`.
+/// One TOML file lists the hosts, the cases and the kernels. Slurm, Ansible or any other scheduler runs `syscost fleet measure`
+/// on the hosts. `collect` brings the records together, `status` shows missing jobs with the reasons, and `compare` compares
+/// the kernels first within each machine and then over all machines: `syscost help machines`.
 #[derive(Subcommand)]
 pub(super) enum Command {
     Plan(fleet_plan::Args),
@@ -75,8 +75,8 @@ const TOLD: usize = 10;
 /// Bring records into the store of the experiment
 ///
 /// Takes directories that were filled on the hosts, as by Ansible's `fetch`. Each record is checked: it must be of its job, of
-/// the kernel that was asked for, and of this user. What is there already is not added again; of two records of one job the one
-/// that began first stays. Nothing is removed from where it comes.
+/// the job's kernel, and of this user. A record that is known is not added again; of two records of one job, the one that
+/// began first stays. The source directories are not changed.
 #[derive(clap::Args)]
 #[command(after_help = "Exit code 0: all that was there is collected; 1: a record was refused.")]
 pub(super) struct CollectArgs {

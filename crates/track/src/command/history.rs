@@ -22,9 +22,9 @@ use syscost_platform::error::{Error, Result};
 
 /// Follow cases over nights and commits, by their ratios to a reference
 ///
-/// A reference is a build that is kept. Each night today's build is compared with it by turns, and the ratios are added to a
-/// history: one file, a line a night, only ever longer. What disturbs a machine disturbs both sides, so that a ratio varies by a
-/// few tenths of a per cent where times vary by many. `syscost help tracking` has a workflow.
+/// A reference is a stored build. Each night the current build is compared with it by turns, and the ratios are appended to a
+/// history: a file with one line for each night. A disturbance affects both sides, so that a ratio varies by a few tenths of a per
+/// cent where times vary by many per cent. `syscost help tracking` has a workflow.
 #[derive(Subcommand)]
 pub(super) enum Command {
     Reference(history_measure::Reference),
@@ -37,7 +37,8 @@ pub(super) enum Command {
     Show(history_shown::Show),
     /// Print the points
     ///
-    /// When, how many cases, against which reference, and the label; a bridge says to which reference it leads. In a pipe, between tabs.
+    /// For each point: its time, the number of cases, the reference, and the label, or for a bridge the new reference. In a pipe,
+    /// between tabs.
     List(Place),
     Export(history_shown::Export),
     Import(Import),

@@ -183,7 +183,7 @@ impl HistoryLog {
     fn is_still_at_path(&self, file: &File) -> Result<bool> {
         let reading = |cause| Error::file(&self.path, "reading", cause);
         let open = file.metadata().map_err(reading)?;
-        // If the file was removed meanwhile, the answer is no: the caller opens a new one.
+        // If the file was removed meanwhile, the result is false: the caller creates a new one.
         let named = std::fs::metadata(&self.path).ok();
         Ok(named.is_some_and(|named| (named.dev(), named.ino()) == (open.dev(), open.ino())))
     }
@@ -314,7 +314,7 @@ mod tests {
             let mut flipped = sound.clone();
             flipped[at] ^= 1 << (at % 8);
             std::fs::write(log.path(), &flipped).unwrap();
-            // A flip that says "newer" is refused as a whole.
+            // If the flipped bit makes the layout newer, the whole file is refused.
             let is_found = log.read().map_or(true, |content| !content.damaged.is_empty());
             assert!(is_found, "byte {at}");
         }

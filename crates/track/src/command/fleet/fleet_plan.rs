@@ -21,7 +21,7 @@ use syscost_platform::signal;
 /// The size of a record without its cases, and of each case, bytes: measured on records of whole suites.
 const RECORD: [u64; 2] = [4_000, 110];
 
-/// Print what would run where, and for how long at most
+/// Print the jobs of each host, and their longest time
 ///
 /// In a pipe a line a job: host, kernel, repeat, minutes, and the kernel as a feature that Slurm can ask for, between tabs.
 #[derive(clap::Args)]
@@ -126,10 +126,10 @@ fn render_plan(experiment: &Experiment, store: &FleetStore, cases: usize) -> Str
 
 // `syscost fleet measure`: measures one job of an experiment, on the host of the job.
 
-/// Measure one job here: what a scheduler runs on each host
+/// Measure one job on this host; a scheduler runs this command on each host
 ///
-/// Checks that the kernel is the one that is asked for, measures, and adds the record to the store. What ended it
-/// otherwise is noted there for `syscost fleet status`. A job that has its record is not measured again.
+/// Checks that the job's kernel is running, measures, and adds the record to the store. A failure is noted there for
+/// `syscost fleet status`. A job that has its record is not measured again.
 #[derive(clap::Args)]
 #[command(
     after_help = "Exit code 0: the record is there; 1: it could not be measured; 2: the experiment has no such job; \

@@ -18,7 +18,7 @@ use syscost_platform::error::Result;
 /// The most cases of an event that are named.
 const NAMED: usize = 4;
 
-/// Tell what changed, and when
+/// Print the changes and their times
 ///
 /// Cases that changed at one point are one event, shown with the other changes there: kernel, command line, mitigations,
 /// microcode, compiler, label. In a pipe, a line for each case: when, slower or faster, the change in per cent, its standard error,
@@ -26,7 +26,7 @@ const NAMED: usize = 4;
 /// if a case that is not muted became slower.
 #[derive(clap::Args)]
 pub(in crate::command) struct Args {
-    /// Only what was found on this day or later, such as 2026-11-20
+    /// Only changes that were found on this day or later, such as 2026-11-20
     #[arg(long, value_name = "DAY", value_parser = first_second_of_day)]
     since: Option<u64>,
     /// TOML file of cases to overlook: a table an id, with reason and until

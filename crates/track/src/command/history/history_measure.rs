@@ -23,7 +23,7 @@ const LARGEST: u64 = 1 << 30;
 
 /// Keep a build as a reference
 ///
-/// Copies a binary into the store. A name is given once: what was measured against it stays comparable.
+/// Copies a binary into the store. A name cannot be used twice, so that all measurements against it stay comparable.
 #[derive(clap::Args)]
 pub(in crate::command) struct Reference {
     /// Name of the reference
@@ -87,7 +87,7 @@ pub(in crate::command) struct Bridge {
 /// are by clocks of their own, and a history is of one clock: --history NAME.
 #[derive(clap::Args)]
 pub(in crate::command) struct Add {
-    /// The file that the comparison was kept in
+    /// The file of the comparison
     pairs: PathBuf,
     /// Name of the reference, which was side A
     #[arg(long, value_name = "NAME")]
@@ -95,7 +95,7 @@ pub(in crate::command) struct Add {
     /// Side B is a new reference of this name: the point is the bridge to it
     #[arg(long, value_name = "NAME")]
     bridge_to: Option<String>,
-    /// What side B is [default: as the comparison says]
+    /// Label of side B [default: that of the comparison]
     #[arg(long, value_name = "TEXT")]
     label: Option<String>,
     #[command(flatten)]

@@ -97,7 +97,7 @@ fn sample_bars(measured: &Measured, hz: f64, unit: &str) -> impl Iterator<Item =
     })
 }
 
-/// The histogram of these values. `most` is the highest value that is drawn, as a multiple of the median.
+/// The histogram of these values; `None` without values. `most` is the highest value that is drawn, as a multiple of the median.
 fn shape_of_bars(mut values: Vec<Bar>, most: f64) -> Option<Shape> {
     values.sort_by(|a, b| a.low.total_cmp(&b.low));
     let greatest = values.last()?.low;
