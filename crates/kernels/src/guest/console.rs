@@ -109,7 +109,7 @@ pub fn message_line(message: &Message) -> serde_json::Result<String> {
 
 /// The longest line that is kept, characters.
 const LONGEST: usize = 400;
-/// The most last lines that are kept.
+/// The number of last lines that are kept.
 const LINES: usize = 8;
 /// Phrases of kernels that stop, and their meaning.
 const MEANINGS: [(&str, &str); 6] = [
@@ -124,7 +124,7 @@ const MEANINGS: [(&str, &str); 6] = [
     ("System is deadlocked on memory", "it ran out of memory: give it more (--memory)"),
 ];
 
-/// The last lines that do not contain `mark`, at most [`LINES`], without control characters.
+/// The last lines that do not contain `mark`, at most `LINES`, without control characters.
 pub fn last_lines(text: &str, mark: &str) -> Vec<String> {
     let lines: Vec<_> = text
         .lines()

@@ -91,7 +91,7 @@ fn answer_questions(program: &str) -> Result<()> {
     write_message(&Message::End)
 }
 
-/// Mounts [`MOUNTS`], without those that fail. A case that needs a missing one reports that.
+/// Mounts the file systems in [`MOUNTS`]. A mount that fails is passed over: a case that needs it reports that.
 fn mount_all() {
     const NOTHING: Option<&str> = None;
     for (kind, place) in MOUNTS {

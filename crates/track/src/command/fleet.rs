@@ -207,7 +207,7 @@ fn gather_answer(
 
 // `syscost fleet status`: a matrix of hosts and kernels, and why something is missing.
 
-/// The most hosts that are all shown; of more hosts only those that are not done.
+/// Up to this number of hosts all are shown; of more hosts only those that are not done.
 const FEW: usize = 24;
 /// The most rows of hosts, and the most reasons, that are shown without `--all`.
 const LISTED: usize = 24;
