@@ -1,5 +1,5 @@
-//! Compiles the emulator's plugin `plugin/execution_counts.rs` as a library of its own, which the program contains. A compiler that
-//! cannot link one leaves it empty: then instructions are counted by the emulator's clock, and the program says so.
+//! Compiles the emulator's plugin `plugin/execution_counts.rs` as a separate library, which the program contains. If the compiler
+//! cannot link it, the library is empty: the emulator's clock then counts instructions, and the program says so.
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -15,7 +15,7 @@ fn main() {
     if let Ok(linker) = std::env::var("RUSTC_LINKER") {
         rustc.args(["-C", &format!("linker={linker}")]);
     }
-    // A static program contains a library for an emulator that is not static.
+    // The emulator that loads the library is dynamic: the library is too, even if the program is linked statically.
     let flags = variable("CARGO_ENCODED_RUSTFLAGS");
     rustc.args(
         flags

@@ -1,21 +1,22 @@
-//! A plugin of QEMU's translator (`docs/devel/tcg-plugins`, API 1 to 4): counts executed instructions by address between two marks
-//! in the guest's code. `build.rs` compiles it as a library of its own, without a header of QEMU's.
+//! A plugin of QEMU's translator (`docs/devel/tcg-plugins`, API 1 to 4). It counts executed instructions by address between two marks
+//! in the guest's code. `build.rs` compiles it as a separate library, without QEMU's headers.
 //!
-//! Marks are no-operations that no compiler writes (`syscost_platform::emulator_mark`). Brackets begin and end what is counted,
-//! batches group brackets, and the end of a turn chooses the batch of median length and writes it. Other marks hand over text, one
-//! byte each. Until the mark that starts the counting, only marks are watched, so that the start of the guest costs no more than
-//! without a plugin.
+//! A mark is a no-op instruction that no compiler emits (`syscost_platform::emulator_mark`). Marks begin and end a bracket, whose
+//! instructions are counted, and a batch, which groups brackets. At the mark that ends a turn, the plugin writes the batch of
+//! median length. Other marks carry text, one byte each. Until the mark that starts the counting, the plugin watches only marks,
+//! so that the guest starts as fast as without a plugin.
 //!
-//! Without `out=` it says that it was loaded, and refuses to go on. Lines of the file of `out=`: `s TEXT` is a line that the
-//! guest said; `w TOTAL REPETITIONS` begins the median batch of a turn; `ADDRESS COUNT REPETITIONS [TEXT]` is an instruction of it, with its text under `listing=on`; the address 0 stands for all
-//! instructions outside the kernel. Under `order=on` the file of `out=` with `.order` has the addresses of the same batches in the
-//! order of execution, 8 bytes each, and the line `o NUMBER` says how many.
+//! Without `out=` the plugin reports that it was loaded and returns an error, so that the emulator ends. The file that `out=` names
+//! has these lines: `s TEXT` is a line of text from the guest; `w TOTAL REPETITIONS` begins the median batch of a turn;
+//! `ADDRESS COUNT REPETITIONS [TEXT]` is an instruction of that batch, with its disassembly under `listing=on`. The address 0
+//! stands for all instructions outside the kernel. Under `order=on` a second file, named with `.order` behind the first name, has
+//! the addresses of the same batches in the order of execution, 8 bytes each. The line `o NUMBER` states their number.
 //!
 //! # Invariants
 //!
 //! * **ONE-THREAD**: the emulator is started with one processor and one thread for it, so that callbacks never overlap.
-//! * **API**: the argument is what QEMU hands to this callback, and lives until the callback returns.
-//! * **LEAKED**: a `Site` is allocated once and never freed; translated code holds its address.
+//! * **API**: QEMU passes this argument to the callback, and keeps it valid until the callback returns.
+//! * **LEAKED**: a `Site` is allocated once and never freed, because translated code holds its address.
 
 use std::cell::UnsafeCell;
 use std::collections::HashMap;
@@ -47,15 +48,15 @@ unsafe extern "C" {
     fn free(memory: *mut c_void);
 }
 
-/// The version of the API that is asked for, which QEMU reads. The program that writes this library to a file puts another one
-/// before the text behind it.
+/// The version of the API that the plugin asks QEMU for. The program that writes this library to a file replaces the number,
+/// which it finds by the text that follows it.
 #[repr(C)]
 pub struct Version(c_int, [u8; 20]);
 
 #[unsafe(no_mangle)]
 pub static qemu_plugin_version: Version = Version(1, *b"syscost's version <-");
 
-/// What QEMU tells a plugin; only its beginning is used, which all versions share.
+/// QEMU's description of itself (`qemu_info_t`): its first fields, which are the same in all versions of the API.
 #[repr(C)]
 pub struct Emulator {
     target: *const c_char,
@@ -65,16 +66,16 @@ pub struct Emulator {
 
 /// The first addresses of the kernel's half. AArch64 gives a program 48 bits, and RISC-V up to 56.
 const KERNEL: u64 = 1 << 63;
-/// The version from which on the bytes of an instruction are copied.
+/// The first version of the API in which `qemu_plugin_insn_data` copies the bytes of an instruction.
 const COPIES: c_int = 3;
-/// The longest instruction of x86.
+/// The most bytes that are read of an instruction; one of x86 has at most 15.
 const LONGEST: usize = 16;
 
 /// One instruction of the guest.
 struct Site {
-    /// Its address; 0 outside the kernel.
+    /// Its address, or 0 if it lies outside the kernel.
     address: u64,
-    /// Whether it is a string instruction with a prefix to repeat.
+    /// Whether it is a string instruction with a repeat prefix.
     repeats: bool,
     count: u64,
     repetitions: u64,
@@ -120,6 +121,7 @@ fn state() -> &'static mut State {
     unsafe { (*STATE.0.get()).get_or_insert_default() }
 }
 
+/// Counts one execution of `site`, if a bracket is open.
 extern "C" fn executed(_: c_uint, site: *mut c_void) {
     if !INSIDE.load(Ordering::Relaxed) {
         return;
@@ -141,7 +143,7 @@ extern "C" fn executed(_: c_uint, site: *mut c_void) {
     }
 }
 
-/// What a mark does, by the byte in it.
+/// Acts on a mark: the byte in it selects the action.
 extern "C" fn marked(_: c_uint, mark: *mut c_void) {
     let state = state();
     match mark as usize {
@@ -156,12 +158,13 @@ extern "C" fn marked(_: c_uint, mark: *mut c_void) {
     }
 }
 
+/// Takes one byte of text from the guest, and writes the line when it is complete.
 extern "C" fn said(_: c_uint, byte: *mut c_void) {
     let (state, byte) = (state(), byte as usize as u8);
     if byte != b'\n' {
         return state.line.push(byte);
     }
-    // What was counted before a turn ended belongs to a case that died.
+    // A line begins a case. Batches of a turn that has not ended belong to a case that died.
     if state.in_batch {
         state.end_batch();
     }
@@ -177,11 +180,13 @@ impl State {
         }
     }
 
+    /// Notes whether a bracket is open.
     fn set_inside(&mut self, inside: bool) {
         INSIDE.store(inside, Ordering::Relaxed);
         self.last = 0;
     }
 
+    /// Moves the counts of the sites to a new batch, and resets them.
     fn end_batch(&mut self) {
         self.set_inside(false);
         self.in_batch = false;
@@ -197,7 +202,7 @@ impl State {
         self.batches.push(batch);
     }
 
-    /// Writes the batch of median length. An interrupt falls into some of the others.
+    /// Writes the batch of median length, since interrupts lengthen some batches.
     fn end_turn(&mut self) {
         let mut batches = std::mem::take(&mut self.batches);
         batches.sort_by_key(|batch| batch.total + batch.repetitions);
@@ -216,6 +221,7 @@ impl State {
         let _ = self.out.as_mut().map(Write::flush);
     }
 
+    /// The site of an instruction, which is allocated if it is new.
     fn site(&mut self, address: u64, repeats: bool, insn: *const c_void) -> *mut Site {
         let has_listing = self.has_listing && address >= KERNEL;
         *self.sites.entry((address, repeats)).or_insert_with(|| {
@@ -225,7 +231,7 @@ impl State {
         })
     }
 
-    /// The bytes of an instruction.
+    /// The bytes of an instruction, and their number.
     fn code(&self, insn: *const c_void) -> ([u8; LONGEST], usize) {
         let mut code = [0; LONGEST];
         // SAFETY: API.
@@ -250,7 +256,7 @@ impl State {
 }
 
 fn disassembly(insn: *const c_void) -> String {
-    // SAFETY: API: the text ends with a zero, and belongs to the plugin.
+    // SAFETY: API: the text ends with a zero, and the plugin must free it.
     unsafe {
         let text = qemu_plugin_insn_disas(insn);
         let copy = CStr::from_ptr(text).to_string_lossy().into_owned();
@@ -259,7 +265,7 @@ fn disassembly(insn: *const c_void) -> String {
     }
 }
 
-/// Whether these bytes are `movs`, `cmps`, `stos`, `lods`, `scas`, `ins` or `outs` with a prefix to repeat (Intel's manual,
+/// Whether these bytes are `movs`, `cmps`, `stos`, `lods`, `scas`, `ins` or `outs` with a repeat prefix (Intel's manual,
 /// volume 2, `REP`).
 fn is_repeated(code: &[u8]) -> bool {
     let is_prefix = |byte: &&u8| matches!(byte, 0xf2 | 0xf3 | 0x66 | 0x67 | 0x40..=0x4f);
@@ -268,7 +274,7 @@ fn is_repeated(code: &[u8]) -> bool {
     is_string && code[..prefixes].iter().any(|byte| matches!(byte, 0xf2 | 0xf3))
 }
 
-/// What is to be called when this instruction is executed, if it is a mark, and with which byte.
+/// The callback of a mark and the byte that is passed to it; `None` if this instruction is no mark.
 fn mark(code: &[u8]) -> Option<(Executed, u8)> {
     match code {
         [0x66, 0x0f, 0x1f, 0x84, 0, number, 0xc0, 0x57, 0x5c] => Some((marked, *number)),
@@ -289,6 +295,7 @@ fn mark_of_word(word: u32) -> Option<(Executed, u8)> {
     }
 }
 
+/// Registers a callback for each mark in a translated block, and with `counts` for each other instruction.
 fn watch(tb: *mut c_void, counts: bool) {
     let state = state();
     // SAFETY: API.
@@ -312,15 +319,17 @@ fn watch(tb: *mut c_void, counts: bool) {
     }
 }
 
+/// QEMU calls it for each block that it translates before the mark that starts the counting.
 extern "C" fn translated_before(_: u64, tb: *mut c_void) {
     watch(tb, false);
 }
 
+/// QEMU calls it for each block that it translates after that mark.
 extern "C" fn translated(_: u64, tb: *mut c_void) {
     watch(tb, true);
 }
 
-/// Called when all code that was translated before has been dropped.
+/// QEMU calls it when it has dropped all translated code: from now on all instructions are counted.
 extern "C" fn restarted(id: u64) {
     // SAFETY: API.
     unsafe {
@@ -329,6 +338,7 @@ extern "C" fn restarted(id: u64) {
     }
 }
 
+/// QEMU calls it at its end: the files are flushed and closed.
 extern "C" fn ended(_: u64, _: *mut c_void) {
     let state = state();
     drop((state.out.take(), state.orders.take()));
@@ -353,7 +363,7 @@ pub unsafe extern "C" fn qemu_plugin_install(
     // SAFETY: API.
     state.is_x86 = unsafe { CStr::from_ptr((*emulator).target) } == c"x86_64";
     let Some(path) = words.iter().find_map(|word| word.strip_prefix("out=")) else {
-        // A trial: the emulator ends.
+        // A trial of whether the library loads: the error ends the emulator.
         let _ = writeln!(std::io::stderr(), "syscost: loaded by API {}", state.api);
         return 1;
     };

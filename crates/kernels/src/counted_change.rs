@@ -1,4 +1,5 @@
-//! Verdicts on counted instructions. Counts that repeat exactly in every boot are compared as they are; others by boots.
+//! Verdicts on counted instructions. Counts that repeat exactly in every boot are compared directly; for others, the ranges over
+//! the boots of each kernel are compared.
 
 use crate::executed::function_table::MovedFunction;
 use crate::instruction_counts::{CaseCounts, CountOutcome, InstructionCounts};
@@ -7,24 +8,24 @@ use syscost_analysis::study::gate::{Finding, Progress};
 use syscost_engine::record::Verdict;
 use syscost_statistic::median;
 
-/// Boots a side from which counts that differ between boots are judged. If all boots of one kernel lie above all of the
-/// other without a cause, that is chance once in 1716 times.
+/// The fewest boots of each kernel for a verdict on counts that differ between boots. By chance alone, all 7 boots of one
+/// kernel lie above all 7 of the other once in 1716 times.
 pub const BOOTS_OF_NOISY: usize = 7;
-/// Counts that differ between boots are the same if all of both kernels lie within this share.
+/// Counts that differ between boots get the verdict "same" if all counts of both kernels lie within this share.
 const MARGIN: f64 = 0.01;
 
 /// The counts of a case on one kernel.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SideCount {
-    /// Instructions of an iteration: the median over the boots.
+    /// Instructions per iteration: the median over the boots.
     pub instructions: f64,
-    /// The least and the most over the boots.
+    /// The least and the most instructions per iteration over the boots.
     pub range: [f64; 2],
     /// Boots that counted it.
     pub boots: usize,
-    /// Whether at least two boots agree to the last digit.
+    /// Whether there are at least two boots and all of them have the same count.
     pub exact: bool,
-    /// Repetitions of string instructions, which are not in `instructions`: the median over the boots.
+    /// Repetitions of string instructions per iteration, which are not in `instructions`: the median over the boots.
     pub repetitions: f64,
 }
 
@@ -33,21 +34,21 @@ pub struct SideCount {
 pub struct CountedRow {
     /// `group/variant/parameter`.
     pub id: String,
-    /// Neither kernel can change it.
+    /// Whether no kernel can change its cost.
     pub canary: bool,
     /// A and B; `None` where it was not counted.
     pub sides: [Option<SideCount>; 2],
     /// B over A, less 1.
     pub change: Option<f64>,
-    /// What follows.
+    /// The verdict.
     pub verdict: Verdict,
     /// Why there is no stronger verdict.
     pub reason: Option<String>,
-    /// The functions that moved, the farthest first.
+    /// The functions whose instructions changed, the largest change first.
     pub moved: Vec<MovedFunction>,
 }
 
-/// Judges every case.
+/// Judges every case: returns one row for each.
 pub fn judge_counts(counts: &InstructionCounts) -> Vec<CountedRow> {
     counts.cases.iter().map(|case| judge_case(case, counts.threshold)).collect()
 }
@@ -67,8 +68,8 @@ fn judge_case(case: &CaseCounts, threshold: f64) -> CountedRow {
     CountedRow { id: case.id.clone(), canary: case.canary, sides, change, verdict, reason, moved }
 }
 
-/// Whether the boots of both kernels give the same list of counts. Both are booted with the same seeds,
-/// so a difference between boots that both kernels show is no change.
+/// Whether the boots of both kernels give the same list of counts. Both kernels are booted with the same seeds,
+/// so a difference between boots that both show is no change.
 pub fn has_equal_counts(case: &CaseCounts) -> bool {
     let counts = |at: usize| {
         let mut counts: Vec<_> = case.sides[at].iter().filter_map(CountOutcome::count).collect();
@@ -79,11 +80,12 @@ pub fn has_equal_counts(case: &CaseCounts) -> bool {
     a.len() > 1 && a == counts(1)
 }
 
-/// Whether the boots of a kernel disagree about a case, so that more of them are needed.
+/// Whether the boots of a kernel disagree about a case, so that it needs more boots.
 pub fn is_noisy(outcomes: &[CountOutcome]) -> bool {
     side_count(outcomes).is_some_and(|side| !side.exact)
 }
 
+/// The counts of a case over the boots of one kernel; `None` if no boot counted it.
 fn side_count(outcomes: &[CountOutcome]) -> Option<SideCount> {
     let counts: Vec<_> = outcomes.iter().filter_map(CountOutcome::count).collect();
     let values: Vec<f64> = counts.iter().map(|count| count.instructions()).collect();
@@ -97,7 +99,7 @@ fn side_count(outcomes: &[CountOutcome]) -> Option<SideCount> {
     })
 }
 
-/// Why a case has no pair of counts.
+/// The sides that have no count of this case, and why.
 fn absence_reason(case: &CaseCounts) -> String {
     let whys = case.sides.iter().zip(["A", "B"]).filter_map(|(outcomes, label)| {
         let counted = outcomes.iter().any(|outcome| outcome.count().is_some());
@@ -117,6 +119,7 @@ fn counts_verdict(a: &SideCount, b: &SideCount, threshold: f64) -> (Verdict, Opt
     }
 }
 
+/// The verdict on counts that differ between boots, from their ranges: a change if the ranges are further apart than the threshold.
 fn noisy_verdict(a: &SideCount, b: &SideCount, threshold: f64) -> (Verdict, Option<String>) {
     let boots = a.boots.min(b.boots);
     if boots < BOOTS_OF_NOISY {
@@ -185,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn boots_that_disagree_need_more_boots() {
+    fn counts_that_differ_between_two_boots_are_inconclusive() {
         let row = case(boots(&[329, 330]), boots(&[400, 400]));
         assert_eq!(row.verdict, Verdict::Inconclusive);
         assert!(row.reason.is_some_and(|why| why.contains("too few")));
@@ -194,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn noisy_counts_are_judged_by_all_boots() {
+    fn seven_boots_with_noisy_counts_are_judged_by_their_ranges() {
         let noisy = [1000, 1010, 1005, 1001, 1002, 1003, 1020];
         let moved = noisy.map(|n| n + 40);
         assert_eq!(case(boots(&noisy), boots(&moved)).verdict, Verdict::Slower);
@@ -205,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_chance_does_to_both_kernels_alike_is_no_change() {
+    fn equal_lists_of_noisy_counts_are_the_same() {
         assert_eq!(case(boots(&[300, 400]), boots(&[400, 300])).verdict, Verdict::Same);
         assert_eq!(case(boots(&[300, 400]), boots(&[400, 301])).verdict, Verdict::Inconclusive);
         assert_eq!(
@@ -216,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_without_a_count_says_which_side_and_why() {
+    fn a_case_without_a_count_is_incomparable_and_names_the_side_and_the_reason() {
         let row = case(boots(&[1, 1]), vec![CountOutcome::Skipped("no userfaultfd".into())]);
         assert_eq!((row.verdict, row.change), (Verdict::Incomparable, None));
         assert_eq!(row.reason.as_deref(), Some("B: no userfaultfd"));

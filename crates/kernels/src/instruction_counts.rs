@@ -11,20 +11,21 @@ use syscost_platform::error::{Error, Result};
 /// The version of the layout.
 pub const LAYOUT: u32 = 2;
 
-/// How instructions were counted. Figures of two ways are never compared with each other.
+/// How instructions were counted. Counts by different methods are never compared with each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CountingMethod {
-    /// By the emulator's clock, each repetition of a string instruction as one, in kernels without fast string instructions.
+    /// By the emulator's clock: each repetition of a string instruction counts as one. Fast string instructions are hidden from
+    /// the kernel.
     Clock,
-    /// By the plugin: executed instructions, a repeated string instruction as one, in kernels without fast string
-    /// instructions.
+    /// By the plugin: a string instruction with all its repetitions counts as one. Fast string instructions are hidden from the
+    /// kernel.
     #[default]
     Executed,
 }
 
 impl CountingMethod {
-    /// What is added to the version of a case, so that points of two ways are two series.
+    /// The suffix of a case's version in a history, so that points by different methods form separate series.
     pub fn version_suffix(self) -> &'static str {
         match self {
             Self::Clock => "+clock",
@@ -38,11 +39,11 @@ impl CountingMethod {
 pub struct InstructionCounts {
     /// Layout version, [`LAYOUT`].
     pub instruction_counts: u32,
-    /// What was counted: [`ClockKind::Icount`].
+    /// The clock of the numbers: [`ClockKind::Icount`].
     pub clock: ClockKind,
-    /// How it was counted.
+    /// How instructions were counted.
     pub method: CountingMethod,
-    /// Why no plugin counted, in a sentence.
+    /// Why the plugin did not count, in a sentence; `None` if it did.
     #[serde(default)]
     pub refusal: Option<String>,
     /// `syscost` and its version.
@@ -51,15 +52,15 @@ pub struct InstructionCounts {
     pub run: String,
     /// When it began, Unix seconds.
     pub started: u64,
-    /// A change up to this share is no finding.
+    /// Changes up to this share are no findings.
     pub threshold: f64,
     /// The processor that was emulated, and the emulator's version.
     pub machine: String,
     /// The kernels: A, then B.
     pub sides: [GuestSide; 2],
-    /// Notes on the whole: what the configurations differ by.
+    /// The differences between the configurations of the kernels.
     pub notes: Vec<String>,
-    /// The cases, in the order in which they were asked.
+    /// The cases, in the order in which they were counted.
     pub cases: Vec<CaseCounts>,
 }
 
@@ -68,11 +69,11 @@ pub struct InstructionCounts {
 pub struct CaseCounts {
     /// `group/variant/parameter`.
     pub id: String,
-    /// Neither kernel can change it.
+    /// Whether no kernel can change its cost.
     pub canary: bool,
-    /// For each side how the case ended in each boot that answered.
+    /// For each side, the outcome of the case in each boot that reported one.
     pub sides: [Vec<CountOutcome>; 2],
-    /// The functions that moved, the farthest first, from the first boot of each kernel.
+    /// The functions whose instructions changed, the largest change first, from the first boot of each kernel.
     #[serde(default)]
     pub moved: Vec<MovedFunction>,
 }
@@ -83,41 +84,41 @@ pub struct CaseCounts {
 pub enum CountOutcome {
     /// Its instructions were counted.
     Counted(Count),
-    /// It cannot run in this guest.
+    /// The case cannot run in this guest, for this reason.
     Skipped(String),
-    /// A claim does not hold, or the case died.
+    /// The case failed or died, for this reason.
     Failed(String),
 }
 
-/// Instructions of a batch and of one with twice the iterations.
+/// The instructions of a batch and of a batch with twice the iterations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Count {
     /// Iterations of the smaller batch.
     pub iterations: u64,
     /// Instructions of the two batches, each the median of several.
     pub batches: [u64; 2],
-    /// Repetitions of string instructions in the two batches, if they are not in `batches`.
+    /// Repetitions of string instructions in the two batches; 0 if they are in `batches`.
     #[serde(default)]
     pub repetitions: [u64; 2],
 }
 
 impl Count {
-    /// Instructions of one iteration: what the larger batch has more, so that the reading of the clock cancels out.
+    /// Instructions per iteration: the larger batch less the smaller one, so that the reading of the clock cancels out.
     pub fn instructions(&self) -> f64 {
         (self.batches[1] as f64 - self.batches[0] as f64) / self.iterations as f64
     }
 
-    /// Repetitions of string instructions in one iteration.
+    /// Repetitions of string instructions per iteration.
     pub fn repetitions(&self) -> f64 {
         (self.repetitions[1] as f64 - self.repetitions[0] as f64) / self.iterations as f64
     }
 
-    /// Whether it can be a count at all.
+    /// Whether the count is possible: the larger batch has more instructions than the smaller one.
     pub fn is_sound(&self) -> bool {
         self.iterations > 0 && self.batches[1] > self.batches[0]
     }
 
-    /// What is wrong with a count that is not sound.
+    /// Why the count is impossible, in a sentence; only for a count that is not sound.
     pub fn unsound_reason(&self) -> String {
         let Self { iterations, batches: [a, b], .. } = self;
         format!(
@@ -135,7 +136,7 @@ impl CountOutcome {
         }
     }
 
-    /// Why there is no count.
+    /// Why there is no count; `None` if there is one.
     pub fn why(&self) -> Option<&str> {
         match self {
             Self::Counted(_) => None,
@@ -148,7 +149,7 @@ impl InstructionCounts {
     /// Reads a file of counts.
     ///
     /// # Errors
-    /// It cannot be read, is of another kind or of a newer layout, or its numbers are of another clock.
+    /// The file cannot be read, is of another kind or layout, or its numbers are of another clock.
     pub fn load(path: &Path) -> Result<Self> {
         let bytes = store::read(path)?;
         let wrong = |field: &str, found: String| {
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_read_back_and_names_its_clock() {
+    fn saved_counts_are_read_back_and_name_their_clock() {
         assert_eq!(some()["clock"], "icount");
         assert_eq!(serde_json::to_value(loaded(&some()).expect("read")).expect("JSON"), some());
     }

@@ -1,5 +1,5 @@
-//! `syscost kernels`: other kernels as guests, compared by turns or by counted instructions. Of the latter `gate` makes an
-//! exit code that says whether a kernel became slower.
+//! `syscost kernels`: compares other kernels, as guests by turns or by counted instructions. `gate` compares by counted
+//! instructions, and its exit code says whether a kernel became slower.
 
 mod by_turns;
 mod counted_table;
@@ -32,15 +32,15 @@ use syscost_platform::signal;
 pub use by_turns::find_kernels;
 pub use counting::{Counting, count_and_save};
 
-/// Changes of counts up to this share are no finding, where no other is given.
+/// The default threshold: changes of counts up to this share are no findings.
 const OF_COUNTS: f64 = 0.001;
 
 /// Compare kernels: as guests that take turns, by counted instructions, or over reboots of this machine
 ///
-/// A guest boots with this program as its first process. Where KVM works, or the kernels are user-mode Linux, two guests
-/// live at once on one CPU and take turns. Elsewhere an emulator counts instructions, which repeat to the last digit on any
-/// machine and under any load; they tell how long the kernel's path is, and nothing of caches, of other CPUs, or of what a
-/// mitigation costs hardware: `syscost help guests`.
+/// A guest boots with this program as its first process. If KVM works, or the kernels are user-mode Linux, two guests run
+/// at once on one CPU and take turns. Otherwise an emulator counts instructions, which repeat to the last digit on any
+/// machine and under any load. They measure the length of the kernel's path, but not the cost of caches, of other CPUs, or
+/// of a mitigation on hardware: `syscost help guests`.
 #[derive(clap::Args)]
 #[command(
     after_help = "A KERNEL is a version (6.12, 6.12-rt, 6.1.0-47), a package, the path of a bzImage or vmlinux, a built \
@@ -157,10 +157,10 @@ fn run_by_turns(args: &AbArgs, kernels: &[Kernel; 2], clock: ClockKind) -> Resul
     Ok(exit_code(has_faults || paired.has_failed()))
 }
 
-/// What a comparison of two kernels by this clock finds.
+/// Compares two kernels by this clock and returns a finding for each case.
 ///
 /// # Errors
-/// There is no kernel of a name, no case matches, something that guests need is missing, or a signal came.
+/// A name has no kernel, no case matches, something that guests need is missing, or a signal came.
 pub fn comparison_findings(
     names: [&str; 2],
     clock: ClockKind,
@@ -223,7 +223,7 @@ fn compare_for_gate(args: &GateArgs) -> Result<Compared> {
     Ok((findings(&judge_counts(&counts)), notes))
 }
 
-// `syscost kernels list` and `fetch`: which kernels there are, and having one of Debian's.
+// `syscost kernels list` and `fetch`: list the kernels, and download one of Debian's.
 
 /// Download a kernel of Debian's, without installing it
 #[derive(clap::Args)]

@@ -18,7 +18,7 @@ enum Command {
 fn main() -> ExitCode {
     start_tool("Compares kernels", GROUPS, |command: &Command| match command {
         Command::Kernels(args) => {
-            // It measures for long before it prints: the output is checked first.
+            // The command measures for a long time before it prints, so the output is checked first.
             output::check_stdout()?;
             kernels::run(args)
         }

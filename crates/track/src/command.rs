@@ -20,13 +20,13 @@ enum Command {
     Draw(Box<draw::Args>),
 }
 
-/// Does what this process's command line asks.
+/// Runs the command on this process's command line, and returns its exit code.
 pub fn run() -> ExitCode {
     start_tool(
         "Follows measurements over nights and machines, and draws them",
         GROUPS,
         |command: &Command| {
-            // These measure for long before they print: the output is checked first.
+            // These commands measure for a long time before they print, so the output is checked first.
             if matches!(command, Command::History(_) | Command::Fleet(_)) {
                 output::check_stdout()?;
             }

@@ -1,7 +1,7 @@
 //! `syscost history`, `fleet`, `page` and `draw`: measurements over nights, over machines, and as pictures.
 //!
-//! `syscost` starts this program for these commands. [`record`] is what is kept, [`study`] what it means, [`render`] how it is
-//! shown.
+//! `syscost` starts this program for these commands. [`record`] has the files that are kept, [`study`] their evaluation, and
+//! [`render`] their presentation.
 #![deny(unsafe_code)]
 
 mod command;

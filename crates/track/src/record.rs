@@ -1,4 +1,4 @@
-//! What is kept over nights and of many machines, as plain data.
+//! The records of many nights and of many machines, as plain data.
 
 pub mod fleet_record;
 pub mod history_log;

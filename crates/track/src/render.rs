@@ -1,4 +1,4 @@
-//! Tables, pages of HTML, pictures, and what other tools read.
+//! The output: tables, HTML pages, pictures, and formats for other tools.
 
 pub mod fleet_table;
 pub mod history_plot;

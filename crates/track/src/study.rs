@@ -1,4 +1,4 @@
-//! What histories and fleets mean.
+//! The evaluation of histories and fleets.
 
 pub mod change_event;
 pub mod fleet_effect;

@@ -1,12 +1,12 @@
-//! No test: the last program that `cargo test` starts before those of the documentation. It prints how many tests found something
-//! missing on this machine and proved nothing, with a line for each reason.
+//! This is no test, but the last program that `cargo test` starts before the documentation tests. It prints the number of tests that
+//! were skipped because something is missing on this machine, with a line for each reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 use syscost_platform::testing::skipped_tests;
 
 #[allow(clippy::print_stdout, reason = "its output is all that it is for")]
 fn main() {
-    // A runner that only asks for the names of tests (`--list`) has run none.
+    // With `--list` a runner only lists the tests, so none was run.
     if std::env::args().any(|word| word == "--list") {
         return;
     }

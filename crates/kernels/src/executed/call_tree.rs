@@ -1,19 +1,19 @@
 //! The callers of each function, from the order in which instructions were executed.
 //!
-//! The first instruction of a function means a call; so does a jump to it at the end of another function. An instruction in the
-//! middle of a function means a return to it if it is on the stack. Otherwise the kernel has switched to another task, whose stack
-//! was put aside at its own switch.
+//! An executed first instruction of a function is taken as a call of it, even if another function jumps to it at its end (a tail
+//! call). An instruction in the middle of a function is taken as a return to it, if the function is on the stack. If it is not,
+//! the kernel has switched to another task, whose stack was saved when that task was switched away.
 
 use std::collections::HashMap;
 use std::io::Read;
 use syscost_platform::symbols::Symbols;
 
-/// Begins the code that exchanges the stacks of two tasks.
+/// The function of the kernel that exchanges the stacks of two tasks.
 const SWITCH: &str = "__switch_to_asm";
-/// Stacks of tasks that are kept aside.
+/// The most stacks of switched-away tasks that are kept.
 const MOST_ASIDE: usize = 64;
 
-/// Functions by their callers. A function is named by the address where it begins: `None` outside the kernel.
+/// The tree of calls: each function below its caller. A function is its first address, or `None` outside the kernel.
 #[derive(Clone, Debug)]
 pub struct CallTree {
     nodes: Vec<Node>,
@@ -31,10 +31,10 @@ struct Node {
 const ROOT: usize = 0;
 
 impl CallTree {
-    /// Reads this number of addresses.
+    /// The tree of the next `length` addresses of an order of execution.
     ///
     /// # Errors
-    /// There are fewer.
+    /// `order` has fewer addresses, or cannot be read.
     pub fn read(order: &mut impl Read, length: usize, symbols: &Symbols) -> std::io::Result<Self> {
         let mut walk = Walk::new(symbols);
         let mut word = [0; 8];
@@ -45,7 +45,7 @@ impl CallTree {
         Ok(walk.tree)
     }
 
-    /// Own instructions of each path that has some, from the outermost function to the innermost.
+    /// Each path from the outermost function to the innermost, with the innermost one's own instructions; only paths with some.
     pub fn paths(&self) -> impl Iterator<Item = (Vec<Option<u64>>, u64)> {
         self.nodes.iter().filter(|node| node.own > 0).map(|node| {
             let (mut path, mut at) = (vec![node.function], node);
@@ -59,14 +59,14 @@ impl CallTree {
     }
 }
 
-/// A walk along the order of execution.
+/// The state while the order of execution is read.
 struct Walk<'a> {
     symbols: &'a Symbols,
     switch: Option<u64>,
     tree: CallTree,
     /// The nodes from the root to the running function.
     stack: Vec<usize>,
-    /// Stacks of tasks that do not run, the latest last.
+    /// Stacks of tasks that do not run; the task that was switched away last is last.
     aside: Vec<Vec<usize>>,
 }
 
@@ -77,6 +77,7 @@ impl<'a> Walk<'a> {
         Self { symbols, switch, tree: CallTree { nodes: vec![root] }, stack: vec![ROOT], aside: Vec::new() }
     }
 
+    /// Adds the next executed instruction to the function that executes it.
     fn step(&mut self, address: u64) {
         let function = if address == 0 { None } else { self.symbols.start(address).or(Some(0)) };
         let top = self.stack.last().copied().unwrap_or(ROOT);
@@ -97,6 +98,7 @@ impl<'a> Walk<'a> {
         self.tree.nodes[node].function
     }
 
+    /// Calls a function: returns its node. A call of [`SWITCH`] saves the stack of the task.
     fn call(&mut self, function: Option<u64>) -> usize {
         if function.is_some() && function == self.switch {
             if self.aside.len() == MOST_ASIDE {
@@ -118,6 +120,7 @@ impl<'a> Walk<'a> {
         node
     }
 
+    /// Returns to a function on the stack, or else switches to the saved stack that contains it: returns its node.
     fn return_to(&mut self, function: Option<u64>) -> usize {
         if let Some(at) = self.stack.iter().rposition(|node| self.function(*node) == function) {
             self.stack.truncate(at + 1);
@@ -129,7 +132,7 @@ impl<'a> Walk<'a> {
             self.stack = self.aside.remove(at);
             return self.return_to(function);
         }
-        // A caller that was never seen: it began before the batch.
+        // The function was called before the batch began, so that its call was not seen.
         if self.stack.len() > 1 {
             self.stack.pop();
         }
@@ -162,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_instruction_is_a_call_and_a_middle_one_a_return() {
+    fn a_first_instruction_is_a_call_and_one_in_the_middle_is_a_return() {
         let order = [0, 0x1000, 0x1001, 0x1100, 0x1200, 0x1101, 0x1002, 0, 0x1000, 0x1200, 0x1003];
         let found = paths(&order);
         let wanted = [("user", 2), ("1000", 5), ("1000 1100", 2), ("1000 1100 1200", 1), ("1000 1200", 1)];
@@ -175,8 +178,8 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_runs_again_has_its_own_callers() {
-        // f switches away; another task comes from user space, switches, and f goes on.
+    fn a_task_that_is_switched_back_in_keeps_its_stack() {
+        // f is switched away; another task enters from user space and is switched away; f continues.
         let order = [0x1000, 0x1100, 0x1300, 0, 0x1400, 0x1300, 0x1101, 0x1001];
         let wanted = [
             ("user", 1),
@@ -190,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_that_is_cut_off_is_an_error() {
+    fn a_truncated_order_of_execution_is_an_error() {
         assert!(CallTree::read(&mut [0; 9].as_slice(), 2, &symbols()).is_err());
     }
 }

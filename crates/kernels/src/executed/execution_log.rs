@@ -1,5 +1,5 @@
-//! What the emulator's plugin has written in one boot: the lines that the guest said, and for each case the counts of a smaller and a
-//! larger batch. `plugin/execution_counts.rs` describes the lines.
+//! The file that the emulator's plugin writes in one boot: lines of text from the guest, and for each case the counts of a smaller
+//! and a larger batch. `plugin/execution_counts.rs` describes its lines.
 
 use super::call_tree::CallTree;
 use crate::instruction_counts::Count;
@@ -14,16 +14,16 @@ use syscost_platform::symbols::{SymbolLine, Symbols};
 /// The longest name that is kept, characters.
 const LONGEST: usize = 200;
 
-/// One boot.
+/// The log of one boot.
 #[derive(Clone, Debug, Default)]
 pub struct ExecutionLog {
-    /// The functions of the kernel, if the guest was asked for them.
+    /// The functions of the kernel; empty if the guest was not asked for them.
     pub symbols: Symbols,
     /// The cases in the order in which they ran.
     pub cases: Vec<CaseLog>,
 }
 
-/// One case.
+/// The log of one case.
 #[derive(Clone, Debug, Default)]
 pub struct CaseLog {
     /// `group/variant/parameter`.
@@ -39,7 +39,7 @@ pub struct BatchLog {
     pub total: u64,
     /// Repetitions of string instructions.
     pub repetitions: u64,
-    /// By address; 0 is the program's code.
+    /// The instructions by their address; the address 0 stands for all code outside the kernel.
     pub sites: BTreeMap<u64, SiteLog>,
     /// The callers of each function, if the order was written.
     pub calls: Option<CallTree>,
@@ -52,16 +52,16 @@ pub struct SiteLog {
     pub count: u64,
     /// How often it repeated itself.
     pub repetitions: u64,
-    /// Its text, if it was asked for.
+    /// Its disassembly; empty if it was not asked for.
     pub text: String,
 }
 
-/// The line that says that a case begins.
+/// The line of text by which a guest announces a case.
 pub fn case_line(id: &str) -> String {
     format!("case {id}")
 }
 
-/// The line about a line of `/proc/kallsyms`; `None` if that is no function.
+/// The line of text by which a guest passes on a line of `/proc/kallsyms`; `None` if that is no function.
 pub fn symbol_line(line: &str) -> Option<String> {
     let SymbolLine { address, name, module, is_function } = SymbolLine::parse(line)?;
     let module = module.map_or(String::new(), |module| format!(" {module}"));
@@ -77,7 +77,7 @@ impl ExecutionLog {
         let failed = |e| Error::file(path, "reading", e);
         let open = || File::open(path).map(BufReader::new).map_err(failed);
         let order = File::open(order_path(path)).ok().map(BufReader::new);
-        // The guest says the functions behind the cases.
+        // The functions are written after the cases, so the file is read twice.
         let symbols = parse_symbols(open()?).map_err(failed)?;
         Self::parse(open()?, symbols, order).map_err(failed)
     }
@@ -133,8 +133,8 @@ pub fn order_path(path: &Path) -> PathBuf {
 }
 
 impl CaseLog {
-    /// The instructions by the plugin's log, in place of those by the emulator's clock; `None` if it does not have both batches, or
-    /// saw nothing in either, as of a case that is timed by a clock of its own.
+    /// The count of the case from the plugin's log, which replaces the one by the emulator's clock. `None` if the log lacks a batch,
+    /// or has no instruction in either: then the case is timed by a clock of its own.
     pub fn count(&self, iterations: u64) -> Option<Count> {
         let [small, large] = &self.batches[..] else { return None };
         (small.total + large.total > 0).then_some(Count {
@@ -144,7 +144,7 @@ impl CaseLog {
         })
     }
 
-    /// What the larger batch has more at each address: instructions, and repetitions.
+    /// Executions and repetitions at each address: the larger batch less the smaller one.
     pub fn differences(&self) -> BTreeMap<u64, [i64; 2]> {
         let mut differences = BTreeMap::<u64, [i64; 2]>::new();
         for (batch, sign) in self.batches.iter().zip([-1, 1]) {
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_damaged_or_missing_is_no_count() {
+    fn a_damaged_or_missing_batch_gives_no_sound_count() {
         let log = parse(&LOG.replace("w 21", "w x"));
         assert!(log.case("a/b").and_then(|case| case.count(3)).is_some_and(|count| !count.is_sound()));
         assert!(parse("w 1 2\nffff 1 1\no 3\n\nnonsense\ns\n").cases.is_empty());
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn only_functions_are_said() {
+    fn only_functions_become_symbol_lines() {
         assert_eq!(symbol_line("ffffffff81000000 T _stext").as_deref(), Some("k ffffffff81000000 _stext"));
         assert_eq!(
             symbol_line("ffffffffc0000000 t f\t[ext4]").as_deref(),

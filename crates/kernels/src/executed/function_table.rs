@@ -1,6 +1,6 @@
 //! The difference of one case between two kernels, function by function. All sums are of whole instructions and therefore exact.
-//! A note says where the work of a function went that only one kernel executes: into another function that its caller calls
-//! instead, or into its caller.
+//! If only one kernel executes a function, a note says what took over its work in the other: another function with the same
+//! caller, or the caller itself.
 
 use super::execution_log::{CaseLog, ExecutionLog};
 use serde::{Deserialize, Serialize};
@@ -12,19 +12,19 @@ use syscost_platform::symbols::PROGRAM;
 pub struct CaseDifference {
     /// `group/variant/parameter`.
     pub id: String,
-    /// Iterations by which the batches of each kernel differ.
+    /// Iterations by which the larger batch exceeds the smaller one.
     pub iterations: u64,
-    /// Instructions of an iteration in A and in B.
+    /// Instructions per iteration in A and in B.
     pub counted: [f64; 2],
-    /// Repetitions of string instructions, which are not in `counted`.
+    /// Repetitions of string instructions per iteration, which are not in `counted`.
     pub repetitions: [f64; 2],
-    /// What `counted` has more than all functions together. Zero, or the plugin's file is damaged.
+    /// `counted` less the sum over all functions. It is zero unless the plugin's file is damaged.
     pub remainder: [f64; 2],
-    /// The functions, those that moved most first.
+    /// The functions, the largest change first.
     pub functions: Vec<FunctionDifference>,
 }
 
-/// One function, in A and in B, by iteration.
+/// One function: its numbers per iteration in A and in B.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct FunctionDifference {
     /// Its folded name.
@@ -33,32 +33,32 @@ pub struct FunctionDifference {
     pub own: [f64; 2],
     /// Executions of its first instruction.
     pub calls: [f64; 2],
-    /// Its own instructions and those of what it calls, if the order was written.
+    /// Its own instructions and those of the functions it calls; `None` if the order of execution was not written.
     pub inclusive: Option<[f64; 2]>,
     /// Repetitions of its string instructions.
     pub repetitions: [f64; 2],
-    /// Where its work went, if only one kernel executes it and its caller moved the other way.
+    /// If only one kernel executes it: what took over its work in the other kernel, as far as that is known.
     pub note: Option<String>,
 }
 
-/// A function and how its own instructions moved, for a record.
+/// A function and its own instructions on both kernels, as a record keeps them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MovedFunction {
     /// Its folded name.
     pub name: String,
-    /// Its own instructions in A and in B.
+    /// Its own instructions per iteration in A and in B.
     pub own: [f64; 2],
 }
 
 impl FunctionDifference {
-    /// B's own instructions less A's.
+    /// B's own instructions per iteration less A's.
     pub fn change(&self) -> f64 {
         self.own[1] - self.own[0]
     }
 }
 
 impl CaseDifference {
-    /// The difference of this case; `None` if one kernel has not counted it.
+    /// The difference of the case `id`; `None` if the log of one kernel lacks it.
     pub fn between(logs: [&ExecutionLog; 2], id: &str, iterations: u64) -> Option<Self> {
         let cases = [logs[0].case(id)?, logs[1].case(id)?];
         let per = |number: i64| number as f64 / iterations as f64;
@@ -78,14 +78,14 @@ impl CaseDifference {
         Some(difference)
     }
 
-    /// The functions that moved, the farthest first.
+    /// The functions whose own instructions changed, the largest change first.
     pub fn moved(&self) -> Vec<MovedFunction> {
         let moved = self.functions.iter().filter(|row| row.change() != 0.0);
         moved.map(|row| MovedFunction { name: row.name.clone(), own: row.own }).collect()
     }
 }
 
-/// What the larger batch of a case has more.
+/// The value of a case's larger batch less that of the smaller one.
 fn more(case: &CaseLog, value: impl Fn(&super::execution_log::BatchLog) -> u64) -> i64 {
     value(&case.batches[1]) as i64 - value(&case.batches[0]) as i64
 }
@@ -106,6 +106,7 @@ struct Sums {
 }
 
 impl Sums {
+    /// The row of these sums, divided by `per`; `None` if no instruction was executed.
     fn row(&self, name: String, per: &dyn Fn(i64) -> f64) -> Option<FunctionDifference> {
         let is_seen = [self.own, self.repetitions].concat().iter().any(|sum| *sum != 0);
         is_seen.then(|| FunctionDifference {
@@ -120,13 +121,13 @@ impl Sums {
 }
 
 impl<'a> Naming<'a> {
-    /// Names by which both kernels are compared: of several names of a function, one that both have.
+    /// Names by which two kernels can be compared: if a function has several names, one that both kernels have.
     pub fn of_both(logs: [&'a ExecutionLog; 2]) -> Self {
         let [a, b] = logs.map(|log| log.symbols.families());
         Self { logs, shared: a.intersection(&b).copied().collect() }
     }
 
-    /// The name of the function that begins here on this side.
+    /// The name of the function that begins at `start` on this side.
     pub fn name(&self, side: usize, start: Option<u64>) -> &'a str {
         self.logs[side].symbols.family(start, &self.shared)
     }
@@ -136,6 +137,7 @@ impl<'a> Naming<'a> {
         if address == 0 { PROGRAM } else { self.name(side, self.logs[side].symbols.start(address)) }
     }
 
+    /// The sums of each function by name: the larger batch less the smaller one, over both kernels.
     fn sums(&self, cases: [&CaseLog; 2]) -> BTreeMap<String, Sums> {
         let mut sums = BTreeMap::<String, Sums>::new();
         for (side, case) in cases.iter().enumerate() {
@@ -155,7 +157,7 @@ impl<'a> Naming<'a> {
         sums
     }
 
-    /// Instructions of each path, folded to names: what the larger batch has more.
+    /// Own instructions of each path, with functions by name: the larger batch less the smaller one.
     pub fn paths(&self, side: usize, case: &CaseLog) -> BTreeMap<Vec<&'a str>, i64> {
         let mut paths = BTreeMap::<Vec<&str>, i64>::new();
         let mut names = HashMap::new();
@@ -166,7 +168,7 @@ impl<'a> Naming<'a> {
                     start => *names.entry(start).or_insert_with(|| self.name(side, start)),
                 };
                 let mut path: Vec<_> = path.into_iter().map(&mut name).collect();
-                // The parts of a split function are one.
+                // The compiler splits a function into parts, which have one name: they count as one function.
                 path.dedup();
                 *paths.entry(path).or_default() += sign * own as i64;
             }
@@ -175,7 +177,7 @@ impl<'a> Naming<'a> {
         paths
     }
 
-    /// Instructions of each function and of what it calls. A function that is on a path twice has the path once.
+    /// Instructions of each function and of the functions it calls. A path on which a function occurs twice counts once.
     fn inclusive(&self, side: usize, case: &CaseLog) -> BTreeMap<&'a str, i64> {
         let mut sums = BTreeMap::new();
         for (path, own) in self.paths(side, case) {
@@ -186,19 +188,20 @@ impl<'a> Naming<'a> {
     }
 }
 
-/// The share of a function's own instructions by which a caller must have moved the other way to explain it.
+/// A caller explains a function of only one kernel if its own instructions changed the other way by this share of the function's.
 const EXPLAINS: f64 = 0.5;
 
 /// Callers of each function.
 type Callers<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
 
-/// Adds the notes to the functions of a case. A function takes the place of one other.
+/// Adds the notes to the functions of a case. A function replaces at most one other.
 pub fn note_replacements(difference: &mut CaseDifference, naming: &Naming<'_>, cases: [&CaseLog; 2]) {
     let callers = [0, 1].map(|side| callers(naming, side, cases[side]));
     let notes = notes(&difference.functions, &callers);
     difference.functions.iter_mut().zip(notes).for_each(|(row, note)| row.note = note);
 }
 
+/// The note of each row. A function of one kernel is paired with the first free one of the other that is called alike.
 fn notes(rows: &[FunctionDifference], callers: &[Callers<'_>; 2]) -> Vec<Option<String>> {
     let mut partners = BTreeMap::new();
     for (at, row) in rows.iter().enumerate() {
@@ -214,7 +217,7 @@ fn notes(rows: &[FunctionDifference], callers: &[Callers<'_>; 2]) -> Vec<Option<
     rows.iter().enumerate().map(|(at, row)| note(row, partner(at), rows, callers)).collect()
 }
 
-/// Whether each function is executed by one kernel alone, as often as the other, and for a caller in common.
+/// Whether one function runs only in A and the other only in B, with as many calls and a common caller.
 fn is_called_alike(row: &FunctionDifference, other: &FunctionDifference, callers: &[Callers<'_>; 2]) -> bool {
     let (Some(side), Some(theirs)) = (only_side(row), only_side(other)) else { return false };
     let of = |row: &FunctionDifference, side: usize| callers[side].get(row.name.as_str());
@@ -233,7 +236,7 @@ fn callers<'a>(naming: &Naming<'a>, side: usize, case: &CaseLog) -> Callers<'a> 
     callers
 }
 
-/// The side that alone executes a function.
+/// The side that executes this function, if the other side does not.
 fn only_side(row: &FunctionDifference) -> Option<usize> {
     match row.own {
         [a, 0.0] if a > 0.0 => Some(0),
@@ -242,6 +245,7 @@ fn only_side(row: &FunctionDifference) -> Option<usize> {
     }
 }
 
+/// The note of a function that only one kernel executes; `partner` is the function that replaces it.
 fn note(
     row: &FunctionDifference,
     partner: Option<&FunctionDifference>,
@@ -321,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_function_is_compared_with_the_whole_and_what_moved_most_is_first() {
+    fn split_parts_count_with_their_function_and_the_largest_change_is_first() {
         let difference = difference();
         let names: Vec<_> = difference.functions.iter().map(|row| (row.name.as_str(), row.own)).collect();
         assert_eq!(names, [("f", [2.0, 3.0]), ("gone", [1.0, 0.0]), (PROGRAM, [3.0, 3.0])]);
@@ -331,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_whose_total_is_another_leaves_a_remainder() {
+    fn a_total_that_differs_from_the_sum_of_functions_leaves_a_remainder() {
         let mut a = log(&[(0x1000, "f")], [&[(0x1000, 10, 0)], &[(0x1000, 20, 0)]]);
         a.cases[0].batches[1].total += 5;
         let difference = CaseDifference::between([&a, &a], "a/b", 10).expect("both");
@@ -344,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_that_was_renamed_or_inlined_is_named_with_what_took_its_place() {
+    fn a_note_names_what_replaced_a_renamed_or_inlined_function() {
         let rows = [
             row("fdget_pos", [0.0, 74.0], [0.0, 2.0]),
             row("__fget_light", [68.0, 0.0], [2.0, 0.0]),

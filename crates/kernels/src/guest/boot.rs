@@ -1,4 +1,4 @@
-//! One boot of a guest under the instruction clock, from its start to its end, whichever end that is.
+//! One boot of a guest under the instruction clock, from its start to its regular end, its failure or its timeout.
 
 use super::console::explain_last_words;
 use super::console::{Transcript, parse_transcript, version_mismatch};
@@ -20,11 +20,11 @@ use syscost_platform::{process, signal};
 
 /// The most bytes that are read of a console; a guest that writes more is killed.
 const LONGEST_CONSOLE: usize = 16 << 20;
-/// Time between two looks at the signals of this process.
+/// Time between two checks for a signal to this process, ms.
 const LOOK: u16 = 100;
-/// Time in which an emulator without a console has ended.
+/// The longest wait for an emulator to end after it has closed its console.
 const GRACE: Duration = Duration::from_secs(10);
-/// Bytes quoted of the emulator's own errors.
+/// The most bytes of the emulator's own errors that are quoted.
 const QUOTED: u64 = 400;
 
 /// How guests are booted.
@@ -32,44 +32,44 @@ const QUOTED: u64 = 400;
 pub struct Machine {
     /// Memory of a guest, MiB.
     pub memory_mib: u32,
-    /// Processor that is emulated, by QEMU's name, if it is not the usual one.
+    /// QEMU's name of the emulated processor; `None` for the architecture's default.
     pub model: Option<String>,
-    /// A guest that has not ended by then is killed.
+    /// The longest time a guest may run; then it is killed.
     pub patience: Duration,
-    /// Shown as the guest's initial file system.
+    /// The file with the guest's initial file system.
     pub initramfs: PathBuf,
-    /// What counts executed instructions; without it the emulator's clock does.
+    /// The plugin that counts executed instructions; without it the emulator's clock counts them.
     pub plugin: Option<Plugin>,
-    /// Where the plugin's files are written, or what a user-mode Linux writes.
+    /// The directory for the files of the plugin or of a user-mode Linux.
     pub scratch: PathBuf,
 }
 
 /// One guest that has ended.
 #[derive(Clone, Debug)]
 pub struct Boot {
-    /// What it said.
+    /// Its messages on the console.
     pub transcript: Transcript,
-    /// Why it did not reach its end, in a sentence; `None` if it did.
+    /// Why it did not end as it should, in a sentence; `None` if it did.
     pub fault: Option<String>,
-    /// What the plugin has counted, if there is one.
+    /// The plugin's counts; `None` if there is no plugin.
     pub log: Option<ExecutionLog>,
 }
 
-/// Boots a kernel and waits for its end. What the guest draws by chance (hash keys, the order of free lists) follows from
-/// `seed` alone: boots of one seed repeat each other, and those of several show what chance does to a count.
+/// Boots a kernel and waits for its end. The guest's random choices (hash keys, the order of free lists) depend on `seed` alone.
+/// Boots with one seed are identical; boots with several seeds show how far chance changes a count.
 ///
 /// # Errors
-/// There is no emulator, or this process was interrupted. What happens to the guest is no error: [`Boot::fault`].
+/// There is no emulator, or this process was interrupted. A failure of the guest is no error, but a [`Boot::fault`].
 pub fn boot(machine: &Machine, kernel: &Kernel, seed: usize) -> Result<Boot> {
     let counts = tempfile::NamedTempFile::new_in(&machine.scratch);
     let counts = counts.map_err(|e| Error::file(&machine.scratch, "making a file in", e))?;
     let mut guest = Guest::start(machine, kernel, seed, counts.path())?;
     let (bytes, fault) = guest.read_console(machine.patience)?;
-    // The emulator writes the last counts before it closes the console, or was killed.
+    // The counts are complete only when the emulator has ended.
     guest.wait_until_ended();
     let mut transcript = parse_transcript(&bytes);
     let log = machine.plugin.as_ref().map(|_| ExecutionLog::read(counts.path())).transpose();
-    // It may not be there, and is not needed any more.
+    // The order file exists only if the order was asked for, and has been read.
     let _ = std::fs::remove_file(order_path(counts.path()));
     let log = log?;
     if let Some(log) = &log {
@@ -83,7 +83,7 @@ pub fn boot(machine: &Machine, kernel: &Kernel, seed: usize) -> Result<Boot> {
     Ok(Boot { fault: refused.or(unfinished), transcript, log })
 }
 
-/// Puts what the plugin has counted in the place of what the emulator's clock has.
+/// Replaces the count by the emulator's clock with the plugin's count.
 fn take_executed(id: &str, outcome: &mut CountOutcome, log: &ExecutionLog) {
     if let CountOutcome::Counted(count) = outcome {
         let executed = log.case(id).and_then(|case| case.count(count.iterations));
@@ -97,6 +97,7 @@ fn take_executed(id: &str, outcome: &mut CountOutcome, log: &ExecutionLog) {
     }
 }
 
+/// The fault of a guest in a sentence, with the errors of the emulator and the last lines of the kernel.
 fn boot_failure(kernel: &Kernel, how: &str, transcript: &Transcript, error: &str) -> String {
     let mut words = format!("the guest of {} did not reach its end: {how}", kernel.name);
     if !error.is_empty() {
@@ -108,8 +109,8 @@ fn boot_failure(kernel: &Kernel, how: &str, transcript: &Transcript, error: &str
     words
 }
 
-/// The command line of a kernel: a console on the serial line, an end after a panic, and addresses that do not vary, since
-/// where a program lies changes how many instructions it takes by as much as a small change of the kernel.
+/// The command line of a kernel: a console on the serial line, a reboot after a panic, and fixed addresses. Other addresses
+/// would change the number of instructions by as much as a small change of the kernel does.
 fn command_line(kernel: &Kernel) -> String {
     let Architecture { console, command_line, .. } = kernel.architecture();
     let own = format!("console={console} panic=-1 quiet nokaslr norandmaps {command_line}");
@@ -145,7 +146,7 @@ impl Guest {
         }
     }
 
-    /// Reads the console until the guest ends. Answers what it said, and why it was killed if it was.
+    /// Reads the console until the guest ends. Returns the bytes, and why the guest is to be killed, if it is.
     fn read_console(&mut self, patience: Duration) -> Result<(Vec<u8>, Option<String>)> {
         let (begun, mut bytes, mut part) = (Instant::now(), Vec::new(), vec![0; 64 << 10]);
         loop {
@@ -182,7 +183,7 @@ impl Guest {
         }
     }
 
-    /// Waits for something to read, for [`LOOK`] at most.
+    /// Waits at most [`LOOK`] ms until the console can be read, and returns whether it can.
     fn is_ready(&self) -> bool {
         let mut watched = [PollFd::new(self.console.as_fd(), PollFlags::POLLIN)];
         poll(&mut watched, PollTimeout::from(LOOK)).is_ok_and(|ready| ready > 0)
@@ -203,7 +204,7 @@ impl Drop for Guest {
     }
 }
 
-/// The emulator of a machine whose clock counts instructions.
+/// The command that starts the emulator with a clock that counts instructions.
 fn emulator_command(machine: &Machine, architecture: &Architecture) -> Command {
     let model = machine.model.as_deref().unwrap_or(architecture.processor);
     let mut command = Command::new(architecture.emulator);
@@ -220,7 +221,7 @@ mod tests {
     use crate::instruction_counts::Count;
 
     #[test]
-    fn what_a_person_adds_to_the_command_line_stands_before_the_words_of_the_first_process() {
+    fn the_users_words_precede_those_of_the_first_process_on_the_command_line() {
         let kernel = Kernel { command_line: "pti=on".into(), ..Kernel::default() };
         let line = command_line(&kernel);
         let (kernel, init) = line.split_once(" -- ").expect("two parts");
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_by_the_plugin_that_does_not_grow_is_a_failure_and_none_at_all_is_not() {
+    fn a_plugin_count_that_does_not_grow_fails_and_a_missing_one_is_skipped() {
         let log = |text: &str| ExecutionLog::parse(text.as_bytes(), Default::default(), None::<&[u8]>);
         let outcome = |text: &str| {
             let count = Count { iterations: 3, batches: [10, 20], repetitions: [0, 0] };

@@ -14,38 +14,38 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use syscost_engine::record::guest_side::GuestSide;
 use syscost_platform::error::{Error, Result};
 
-/// Boots of each kernel that have to agree.
+/// Boots of each kernel whose counts must agree; if they differ, more boots follow.
 pub const BOOTS: usize = 2;
 
 /// Two kernels and how they are booted.
 pub struct Series<'a> {
     /// A and B.
     pub kernels: &'a [Kernel; 2],
-    /// The static program.
+    /// The bytes of the static program that runs as the guest's first process.
     pub program: &'a [u8],
-    /// What boots them, but for the initramfs, which has the questions.
+    /// How they are booted; its initramfs is replaced by one with the questions.
     pub machine: Machine,
-    /// Boots of each kernel; fewer than [`BOOTS`] tell nothing of chance, and then no more follow.
+    /// Boots of each kernel. Fewer than [`BOOTS`] cannot show differences between boots, and then no more follow.
     pub boots: usize,
-    /// Guests at a time. They do not disturb each other's counts.
+    /// Guests that run at the same time. They do not disturb each other's counts.
     pub at_once: usize,
-    /// Called before each boot with its kernel and the number of cases it is asked.
+    /// Called before each boot with its kernel and the number of cases that it counts.
     pub announce: &'a (dyn Fn(&Kernel, usize) + Sync),
 }
 
-/// What all boots said.
+/// The results of all boots.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// A and B.
     pub sides: [GuestSide; 2],
     /// The cases, in the order of the questions.
     pub cases: Vec<CaseCounts>,
-    /// What the first boot of each kernel has executed, if a plugin counted.
+    /// The executed instructions of the first boot of each kernel with symbols; `None` without the plugin.
     pub logs: [Option<ExecutionLog>; 2],
 }
 
 impl Series<'_> {
-    /// Asks both kernels all questions, and those whose answers differ between boots in more boots of both.
+    /// Counts all cases on both kernels, and cases whose counts differ between boots again in more boots of both.
     ///
     /// # Errors
     /// There is no emulator, the initramfs cannot be written, or this process was interrupted.
@@ -64,7 +64,7 @@ impl Series<'_> {
         Ok(outcome)
     }
 
-    /// Boots each kernel once with each of these seeds, and adds what they say.
+    /// Boots each kernel once with each of these seeds, and adds the results to `outcome`.
     fn boot_with_seeds(
         &self,
         questions: &Questions,
@@ -72,7 +72,7 @@ impl Series<'_> {
         outcome: &mut Outcome,
     ) -> Result<()> {
         let machine = self.prepare_machine(questions)?;
-        // A, B, B, A, …: whatever ends the series early has served both sides.
+        // A, B, B, A, …: if the series ends early, both sides have nearly as many boots.
         let plan: Vec<(usize, usize)> =
             seeds.flat_map(|seed| [(seed % 2, seed), (1 - seed % 2, seed)]).collect();
         let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
@@ -97,7 +97,7 @@ impl Series<'_> {
         Ok(())
     }
 
-    /// The machine with these questions in its initramfs.
+    /// Writes an initramfs with these questions, and returns the machine that has it.
     fn prepare_machine(&self, questions: &Questions) -> Result<Machine> {
         let asked =
             serde_json::to_vec(questions).map_err(|e| Error::file("the questions", "writing", e.into()))?;
@@ -133,7 +133,7 @@ impl Outcome {
         }
     }
 
-    /// Names the functions that moved in each case.
+    /// Notes in each case the functions whose instructions changed.
     fn name_moved_functions(&mut self, questions: &Questions) {
         let [Some(a), Some(b)] = &self.logs else { return };
         for (case, question) in self.cases.iter_mut().zip(&questions.cases) {
@@ -142,7 +142,7 @@ impl Outcome {
         }
     }
 
-    /// The cases whose count differs between boots of a kernel, without those that one kernel never counted.
+    /// The cases that both kernels counted, but with counts that differ between boots of one kernel.
     fn noisy_questions(&self, questions: &Questions) -> Questions {
         let is_open = |id: &str| {
             let case = self.cases.iter().find(|case| case.id == id);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn only_cases_whose_boots_disagree_are_asked_again() {
+    fn only_cases_whose_counts_differ_between_boots_are_counted_again() {
         let mut outcome = Outcome::new(&Default::default(), &questions());
         for (side, b) in [(0, 7), (0, 7), (1, 7), (1, 9)] {
             outcome.add(side, said(&[("a", 5), ("b", b), ("unasked", 1)]));
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_never_answers_is_not_booted_for_its_silence() {
+    fn cases_that_one_kernel_never_counted_are_not_counted_again() {
         let mut outcome = Outcome::new(&Default::default(), &questions());
         outcome.add(0, said(&[("a", 5)]));
         outcome

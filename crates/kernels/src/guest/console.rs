@@ -1,15 +1,15 @@
-//! What a guest says: lines of answers on its console, between those of the kernel. Nothing in them is trusted. The end of a
-//! console says in a sentence why a kernel stopped.
+//! The messages of a guest: lines on its console, between those of the kernel. Their content is not trusted. The last lines of
+//! the kernel are explained in a sentence that says why it stopped.
 
 use crate::instruction_counts::CountOutcome;
 use serde::{Deserialize, Serialize};
 use syscost_engine::record::guest_side::Identity;
 use syscost_platform::inert;
 
-/// Begins each line of ours.
+/// The beginning of each line that is a message.
 pub const MARK: &str = "@syscost ";
 
-/// A line of ours.
+/// A message of the guest, one line of its console.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Message {
     /// The guest is ready.
@@ -29,20 +29,20 @@ pub struct Answer {
     pub outcome: CountOutcome,
 }
 
-/// All that one boot has said.
+/// The content of the console of one boot.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Transcript {
-    /// The identity of the guest.
+    /// The identity of the guest; `None` if it did not become ready.
     pub hello: Option<Identity>,
     /// The answers, in order.
     pub answers: Vec<Answer>,
     /// Whether the guest has announced its end.
     pub ended: bool,
-    /// The last lines that are not ours, without control characters.
+    /// The last lines that are no messages, without control characters.
     pub last_words: Vec<String>,
 }
 
-/// Reads a console. Lines of ours that are damaged are left out: their cases have no answer.
+/// Reads the bytes of a console. Damaged messages are left out: their cases have no answer.
 pub fn parse_transcript(bytes: &[u8]) -> Transcript {
     let text = String::from_utf8_lossy(bytes);
     let mut read = Transcript::default();
@@ -58,7 +58,7 @@ pub fn parse_transcript(bytes: &[u8]) -> Transcript {
     read
 }
 
-/// Why the program in the guest cannot be used: it speaks another version of the questions. `None` if it can.
+/// Why the program in the guest cannot be used: its version of the questions differs from this one's. `None` if they agree.
 pub fn version_mismatch(identity: &Identity) -> Option<String> {
     (identity.version != VERSION).then(|| {
         format!(
@@ -69,7 +69,7 @@ pub fn version_mismatch(identity: &Identity) -> Option<String> {
     })
 }
 
-/// The identity that a guest states, without the characters that a terminal obeys.
+/// The identity that a guest states, without control characters.
 pub fn inert_identity(said: &Identity) -> Identity {
     let pairs =
         said.mitigations.iter().take(64).map(|(name, state)| (printable_line(name), printable_line(state)));
@@ -87,7 +87,7 @@ pub fn inert_identity(said: &Identity) -> Identity {
 }
 
 impl Answer {
-    /// The answer with control characters replaced; `None` if its count cannot be a count.
+    /// The answer with control characters replaced; `None` if its count is impossible.
     fn sanitize(self) -> Option<Self> {
         let outcome = match self.outcome {
             CountOutcome::Counted(count) if !count.is_sound() => return None,
@@ -99,7 +99,7 @@ impl Answer {
     }
 }
 
-/// A line of ours, as the guest writes it. It begins a line whatever the kernel has said before.
+/// A message as the guest writes it. It starts with a newline, since the kernel may have left a line unfinished.
 ///
 /// # Errors
 /// The message cannot be written as JSON.
@@ -109,9 +109,9 @@ pub fn message_line(message: &Message) -> serde_json::Result<String> {
 
 /// The longest line that is kept, characters.
 const LONGEST: usize = 400;
-/// Lines that are kept.
+/// The number of last lines that are kept.
 const LINES: usize = 8;
-/// What kernels say when they stop, and what that means.
+/// Phrases of kernels that stop, and their meaning.
 const MEANINGS: [(&str, &str); 6] = [
     ("Initramfs unpacking failed", "it could not unpack the initramfs: give it more memory (--memory)"),
     ("No working init found", "it could not start the program in the initramfs"),
@@ -124,7 +124,7 @@ const MEANINGS: [(&str, &str); 6] = [
     ("System is deadlocked on memory", "it ran out of memory: give it more (--memory)"),
 ];
 
-/// The last lines that do not hold `mark`, without control characters.
+/// The last lines that do not contain `mark`, at most `LINES`, without control characters.
 pub fn last_lines(text: &str, mark: &str) -> Vec<String> {
     let lines: Vec<_> = text
         .lines()
@@ -135,12 +135,12 @@ pub fn last_lines(text: &str, mark: &str) -> Vec<String> {
     lines.into_iter().rev().map(|line| printable_line(line.trim_end())).collect()
 }
 
-/// The text on one line, without the characters that a terminal obeys, up to `LONGEST` characters.
+/// The text on one line, without control characters, cut to `LONGEST` characters.
 pub fn printable_line(text: &str) -> String {
     inert::neutralize_line(text, LONGEST)
 }
 
-/// What these last words mean.
+/// Why the kernel with these last lines stopped, in a sentence.
 pub fn explain_last_words(words: &[String]) -> String {
     let said = |phrase: &str| words.iter().any(|line| line.contains(phrase));
     if let Some((_, meaning)) = MEANINGS.iter().find(|(phrase, _)| said(phrase)) {
@@ -154,7 +154,7 @@ pub fn explain_last_words(words: &[String]) -> String {
     if said("Kernel panic") { "it panicked".into() } else { "it stopped without a word about why".into() }
 }
 
-// What a guest is asked: cases, each with a fixed number of iterations, since the size of a batch enters its figure.
+// The questions to a guest: cases, each with a fixed number of iterations, since a count depends on the size of its batch.
 
 /// The version of questions and answers. A program of another version refuses them.
 pub const VERSION: u32 = 2;
@@ -171,11 +171,11 @@ pub struct Question {
 /// All questions to one boot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Questions {
-    /// [`VERSION`].
+    /// The version of the questions: [`VERSION`].
     pub version: u32,
     /// The cases, in the order in which they are counted.
     pub cases: Vec<Question>,
-    /// Whether the guest says the addresses of its kernel's functions.
+    /// Whether the guest passes the addresses of its kernel's functions to the emulator.
     #[serde(default)]
     pub wants_symbols: bool,
 }
@@ -183,8 +183,8 @@ pub struct Questions {
 /// Iterations of a case that the table below does not name.
 const USUAL: u64 = 8;
 
-/// Prefixes and suffixes of ids whose cost is the kernel's path, and iterations that make a batch some hundred thousand
-/// instructions: shorter than the 4 ms between two timer interrupts, and long beside the reading of the clock.
+/// Prefixes and suffixes of ids, and the iterations of a batch; 0 excludes the cases. The cost of the cases is a path in the kernel.
+/// A batch has some hundred thousand instructions: less than the 4 ms between timer interrupts, far more than reading the clock.
 const TABLE: &[(&str, &str, u64)] = &[
     ("call/u64/3", "", 1000),
     ("syscall/", "/cold", 0),
@@ -237,7 +237,7 @@ const TABLE: &[(&str, &str, u64)] = &[
     ("getdents/list/10", "", 16),
 ];
 
-/// The iterations of this case: `None` if it is not in the default set.
+/// The iterations of this case by [`TABLE`]; `None` if it is not in the default set.
 fn default_iterations(id: &str) -> Option<u64> {
     let fits = |(prefix, suffix, _): &&(&str, &str, u64)| {
         let whole =
@@ -252,12 +252,12 @@ fn default_iterations(id: &str) -> Option<u64> {
     TABLE.iter().find(fits).map(|row| row.2).filter(|iterations| *iterations > 0)
 }
 
-/// Whether no kernel can change this case's cost: if its count moves, the program has changed, not the kernel.
+/// Whether this case's cost does not depend on the kernel: if its count changes, the program has changed.
 pub fn is_canary(id: &str) -> bool {
     id.starts_with("call/")
 }
 
-/// The questions about these cases: those of the default set, or with `all` every one.
+/// The questions about the cases of the default set among these, or with `all` about all of them.
 pub fn select_questions(ids: impl Iterator<Item = String>, all: bool) -> Questions {
     let ask = |id: String| {
         let iterations = default_iterations(&id).or_else(|| all.then_some(USUAL))?;
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_kernels_say_is_understood() {
+    fn last_lines_of_known_kernels_are_explained() {
         let meaning_of_line = |line: &str| explain_last_words(&[line.to_owned()]);
         assert!(meaning_of_line("[ 1.2] Initramfs unpacking failed: write error").contains("more memory"));
         assert!(
@@ -353,14 +353,14 @@ mod tests {
     }
 
     #[test]
-    fn every_row_of_the_table_is_of_a_case() {
+    fn every_row_of_the_table_matches_a_case() {
         for (prefix, suffix, _) in TABLE {
             assert!(ids().any(|id| id.starts_with(prefix) && id.ends_with(suffix)), "{prefix}…{suffix}");
         }
     }
 
     #[test]
-    fn a_number_at_the_end_of_a_row_is_the_whole_number() {
+    fn a_number_at_the_end_of_a_prefix_matches_only_the_whole_number() {
         assert_eq!(default_iterations("fork/touched-mib/1024"), None);
         assert_eq!(default_iterations("fork/mappings/1000"), None);
         assert_eq!(default_iterations("fork/mappings/100"), Some(4));
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn all_cases_are_asked_on_demand() {
+    fn all_cases_can_be_selected() {
         assert_eq!(select_questions(ids(), true).cases.len(), ids().count());
     }
 }

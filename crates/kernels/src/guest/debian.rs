@@ -1,11 +1,11 @@
-//! Kernels of Debian, as packages that are downloaded and unpacked and never installed.
+//! Debian's kernels: their packages are downloaded and unpacked, but never installed.
 
 use std::path::Path;
 use std::process::Command;
 use syscost_platform::error::{Error, Result};
 use syscost_platform::process::tool;
 
-/// What the names of packages with a kernel begin with.
+/// The beginning of the name of each package with a kernel.
 const PREFIX: &str = "linux-image-";
 
 /// A package with a kernel.
@@ -13,7 +13,7 @@ const PREFIX: &str = "linux-image-";
 pub struct Package {
     /// `linux-image-6.12.117+deb12-cloud-amd64`.
     pub name: String,
-    /// The same without `linux-image-`: what `uname -r` says.
+    /// The name without `linux-image-`, which is the output of `uname -r` on this kernel.
     pub release: String,
     /// The package's version: `6.1.192-2`.
     pub version: String,
@@ -32,12 +32,12 @@ impl Package {
         split_flavour(&self.release).1
     }
 
-    /// The numbers of its release and version, by which packages are ordered.
+    /// The numbers in its release and in its version; packages are ordered by them.
     fn sort_key(&self) -> (Vec<u64>, Vec<u64>) {
         (version_numbers(split_flavour(&self.release).0), version_numbers(&self.version))
     }
 
-    /// Whether `version` is this package's release or version, or begins it at a boundary.
+    /// Whether this package's release or version is `version`, or begins with it at the end of a number.
     fn has_version(&self, version: &str) -> bool {
         let begins = |text: &str| {
             text.strip_prefix(version).is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
@@ -45,13 +45,13 @@ impl Package {
         begins(split_flavour(&self.release).0) || begins(&self.version)
     }
 
-    /// Whether both are of one variant of Debian's configuration.
+    /// Whether both have the same variant of Debian's configuration.
     pub fn has_same_flavour(&self, other: &Self) -> bool {
         self.flavour() == other.flavour()
     }
 }
 
-/// Splits a name into version and flavour. A name without a flavour means the one for virtual machines (cloud).
+/// Splits a name into version and flavour. A name without a flavour means the flavour for virtual machines (cloud).
 fn split_flavour(name: &str) -> (&str, Flavour) {
     let endings = [
         ("-cloud-amd64", Flavour::Cloud),
@@ -68,7 +68,7 @@ pub(crate) fn version_numbers(text: &str) -> Vec<u64> {
     text.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
 }
 
-/// All packages with a kernel that can be had now, the oldest first.
+/// All packages with a kernel that Debian offers now, the oldest first.
 ///
 /// # Errors
 /// There is no `apt-cache`, or it fails.
@@ -83,7 +83,7 @@ pub fn available_packages() -> Result<Vec<Package>> {
     Ok(parse_packages(&shown))
 }
 
-/// The names of packages that hold a kernel: no debug symbols, no unsigned images, no meta-packages.
+/// The names of the packages with a kernel: without debug symbols, unsigned images and meta-packages.
 fn kernel_package_names(search: &str) -> Vec<String> {
     let names = search.lines().filter_map(|line| line.split(' ').next());
     let of_kernels = names.filter(|name| {
@@ -93,14 +93,14 @@ fn kernel_package_names(search: &str) -> Vec<String> {
     of_kernels.map(str::to_owned).collect()
 }
 
-/// Reads what `apt-cache show` says of packages.
+/// The packages in the output of `apt-cache show`, the oldest first.
 fn parse_packages(shown: &str) -> Vec<Package> {
     let field =
         |part: &str, key: &str| part.lines().find_map(|line| line.strip_prefix(key)).map(str::to_owned);
     let package = |part: &str| {
         let name = field(part, "Package: ")?;
         let release = name.strip_prefix(PREFIX)?.to_owned();
-        // It becomes the name of a directory.
+        // The release becomes the name of a directory.
         syscost_engine::record::store::check_name(&release, "release").ok()?;
         Some(Package { release, version: field(part, "Version: ")?, name })
     };
@@ -110,10 +110,10 @@ fn parse_packages(shown: &str) -> Vec<Package> {
     packages
 }
 
-/// The newest package that `name` means: a package, a release, or a version such as `6.12`, `6.12-rt`, `6.1.0-47`.
+/// The newest package that fits `name`: a package's name, a release, or a version such as `6.12`, `6.12-rt`, `6.1.0-47`.
 ///
 /// # Errors
-/// There is none.
+/// No package fits.
 pub fn find_package(name: &str, packages: &[Package]) -> Result<Package> {
     let whole = packages.iter().find(|package| package.name == name || package.release == name);
     let (version, wanted) = split_flavour(name.strip_prefix(PREFIX).unwrap_or(name));
@@ -133,7 +133,7 @@ fn no_such_package(name: &str, count: usize) -> Error {
     ))
 }
 
-/// The packages from `good` to `bad`, both included, the oldest first, of the flavour of `good`.
+/// The packages of the flavour of `good` from `good` to `bad`, both included, in this order.
 pub fn packages_between(good: &Package, bad: &Package, packages: &[Package]) -> Vec<Package> {
     let (first, last) = (good.sort_key().min(bad.sort_key()), good.sort_key().max(bad.sort_key()));
     let inside = packages.iter().filter(|package| {
@@ -146,7 +146,7 @@ pub fn packages_between(good: &Package, bad: &Package, packages: &[Package]) -> 
     inside
 }
 
-/// Downloads a package and puts what it has in `/boot` at `place`, whole or not at all.
+/// Downloads a package and moves its directory `/boot` to `place`. After an error there is nothing at `place`.
 ///
 /// # Errors
 /// There is no `apt-get` or `dpkg`, the package is gone, or the disk is full.
@@ -166,12 +166,12 @@ pub fn download_package(package: &Package, place: &Path) -> Result<()> {
         archive.ok_or_else(|| Error::Missing(format!("apt-get downloaded no file of {}", package.name)))?;
     let unpacked = temporary.path().join("unpacked");
     run_for_output(Command::new("dpkg").arg("-x").arg(&archive).arg(&unpacked))?;
-    // Another process may have put the same there meanwhile.
+    // Another process may have put the same package there meanwhile.
     let put = std::fs::rename(unpacked.join("boot"), place);
     put.or_else(|e| if place.is_dir() { Ok(()) } else { Err(Error::file(place, "putting a kernel at", e)) })
 }
 
-/// The standard output of a program that ends well.
+/// Runs a program and returns its standard output; an error if it fails.
 fn run_for_output(command: &mut Command) -> Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let answer = command.env("LC_ALL", "C").stdin(std::process::Stdio::null()).output();
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn only_packages_with_a_kernel_are_taken() {
+    fn names_of_other_packages_are_left_out() {
         assert_eq!(
             kernel_package_names(SEARCH),
             ["linux-image-6.1.0-47-cloud-amd64", "linux-image-6.12.117+deb12-rt-amd64"]
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_means_its_newest_package() {
+    fn a_version_selects_its_newest_package() {
         for (name, release) in [
             ("6.12", "6.12.117+deb12-cloud-amd64"),
             ("6.12-rt", "6.12.117+deb12-rt-amd64"),
@@ -245,14 +245,14 @@ mod tests {
     }
 
     #[test]
-    fn a_package_that_is_gone_is_a_sentence() {
+    fn a_missing_package_is_an_error_with_advice() {
         let said = find_package("6.1.0-4", &some()).expect_err("withdrawn").to_string();
         assert!(said.contains("withdrawn") && said.contains("kernels list"), "{said}");
         assert!(find_package("6.1", &[]).expect_err("none").to_string().contains("apt-get update"));
     }
 
     #[test]
-    fn what_lies_between_two_packages_is_of_their_flavour_and_in_their_order() {
+    fn packages_between_two_have_their_flavour_and_their_order() {
         let all = some();
         let releases = |good: usize, bad: usize| {
             packages_between(&all[good], &all[bad], &all)
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_a_sentence() {
+    fn a_missing_program_is_an_error_with_advice() {
         let said =
             run_for_output(&mut Command::new("no-such-program-here")).expect_err("missing").to_string();
         assert!(said.contains("give a path"), "{said}");

@@ -1,5 +1,5 @@
-//! QEMU as it is found here: whether it can be started, its version, and whether it loads the plugin that counts executed
-//! instructions (`plugin/execution_counts.rs`), with the arguments by which the plugin knows what to write.
+//! QEMU on this machine: whether it can be started, its version, and whether it loads the plugin that counts executed
+//! instructions (`plugin/execution_counts.rs`), with the plugin's arguments.
 
 use super::console::printable_line;
 use nix::sys::signal::{Signal, killpg};
@@ -11,7 +11,7 @@ use syscost_platform::error::{Error, Result};
 use syscost_platform::plain_file;
 use syscost_platform::process::find_on_path;
 
-/// Why the emulator of an architecture could not be started.
+/// The error for an emulator of this architecture that could not be started.
 pub fn start_error(architecture: &Architecture, cause: &std::io::Error) -> Error {
     let Architecture { emulator, package, .. } = architecture;
     match cause.kind() {
@@ -22,52 +22,52 @@ pub fn start_error(architecture: &Architecture, cause: &std::io::Error) -> Error
     }
 }
 
-/// Its own name and version.
+/// The emulator's name and version, as `--version` prints them.
 pub fn version(architecture: &Architecture) -> String {
     let output = Command::new(architecture.emulator).arg("--version").stdin(Stdio::null()).output();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
     printable_line(text.lines().next().unwrap_or(architecture.emulator))
 }
 
-/// Whether it can be started.
+/// Checks that the emulator of this architecture is on PATH.
 ///
 /// # Errors
-/// There is none on PATH.
+/// It is not on PATH.
 pub fn check_available(architecture: &Architecture) -> Result<()> {
     let missing = || start_error(architecture, &std::io::ErrorKind::NotFound.into());
     find_on_path(architecture.emulator).map(drop).ok_or_else(missing)
 }
 
-/// Kills the process group of a guest that was started as the first of it.
+/// Kills the process group of a guest, which was started as the group's leader, and waits for the guest.
 pub fn kill_guest(guest: &mut Child) {
-    // It is not waited for yet, so that no other process has its number.
+    // The guest has not been waited for, so no other process can have its number.
     let group = i32::try_from(guest.id()).map(Pid::from_raw);
     let _ = group.map(|group| killpg(group, Signal::SIGKILL));
     let _ = guest.wait();
 }
 
-/// The library, empty where the compiler could not build it.
+/// The bytes of the plugin's library; empty if the compiler could not build it.
 const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/execution_counts.so"));
-/// What follows the version in the library.
+/// The text that follows the version in the library.
 const BEHIND_VERSION: &[u8] = b"syscost's version <-";
 /// Versions of the emulator's interface for plugins that the library knows, newest first.
 const VERSIONS: [u8; 4] = [4, 3, 2, 1];
-/// What the library says when it is loaded for a trial.
+/// The beginning of the line that the library writes when it is loaded for a trial.
 const LOADED: &str = "syscost: loaded";
 
-/// The library in a file, as this emulator loads it.
+/// The plugin's library in a file, with the version that this emulator loads.
 #[derive(Clone, Debug)]
 pub struct Plugin {
     path: PathBuf,
-    /// Write the order of execution, too.
+    /// Whether it also writes the order of execution.
     pub writes_order: bool,
-    /// Write the text of each instruction, too.
+    /// Whether it also writes the disassembly of each instruction.
     pub writes_listing: bool,
 }
 
 impl Plugin {
-    /// Writes the library into this directory, with the version that this emulator asks for. The inner error is why
-    /// this emulator does not load it, in a sentence.
+    /// Writes the library into this directory, with the newest version that this emulator loads. The inner error says in a
+    /// sentence why the emulator loads none.
     ///
     /// # Errors
     /// The file cannot be written, or there is no emulator.
@@ -93,7 +93,7 @@ impl Plugin {
         Ok(Err(refusal))
     }
 
-    /// What the emulator says instead of loading it.
+    /// Starts the emulator with the library; `None` if it loads it, and otherwise the first line of its errors.
     fn try_loading(&self, architecture: &Architecture) -> Result<Option<String>> {
         let mut command = Command::new(architecture.emulator);
         command.args(["-machine", "none", "-accel", "tcg", "-nodefaults", "-display", "none"]);
@@ -107,7 +107,7 @@ impl Plugin {
         Ok((!said.contains(LOADED)).then(|| printable_line(words)))
     }
 
-    /// The emulator's argument that makes it write its counts to this file.
+    /// The value of the emulator's option `-plugin` with which the plugin writes its counts to the file `out`.
     pub fn argument(&self, out: &Path) -> String {
         let order = if self.writes_order { ",order=on" } else { "" };
         let listing = if self.writes_listing { ",listing=on" } else { "" };
@@ -115,44 +115,45 @@ impl Plugin {
     }
 }
 
-/// A path in a list of the emulator's, in which commas separate.
+/// A path as an item of a comma-separated list of the emulator: commas are doubled.
 fn escape_commas(path: &Path) -> String {
     path.display().to_string().replace(',', ",,")
 }
 
-// The architectures whose kernels can be booted, and the machine that the emulator of each makes.
+// The architectures whose kernels can be booted, and the machine that is emulated for each.
 
 /// One architecture.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Architecture {
-    /// As Rust calls it.
+    /// Rust's name of the architecture.
     pub name: &'static str,
     /// Rust's target for Linux.
     pub target: &'static str,
-    /// The emulator, looked for on PATH.
+    /// The emulator's program, which is looked for on PATH.
     pub emulator: &'static str,
-    /// Debian's package of it.
+    /// Debian's package of the emulator.
     pub package: &'static str,
     /// QEMU's name of the machine.
     pub machine: &'static str,
-    /// QEMU's name of the processor where no other is asked for.
+    /// QEMU's name of the default processor.
     pub processor: &'static str,
     /// The kernel's name of the first serial line.
     pub console: &'static str,
-    /// What is added to a kernel's command line.
+    /// Words that are added to a kernel's command line.
     pub command_line: &'static str,
-    /// `e_machine` of elf(5).
+    /// The number of the architecture in an ELF header: `e_machine` of elf(5).
     pub elf_machine: u16,
-    /// The bytes 56 to 59 of an image (Documentation/arch/arm64/booting.rst, riscv/boot-image-header.rst), if there is a magic number.
+    /// The magic number in bytes 56 to 59 of an image, if images have one (Documentation/arch/arm64/booting.rst,
+    /// riscv/boot-image-header.rst).
     magic: Option<[u8; 4]>,
 }
 
 /// x86-64.
 ///
-/// The command line hides fast string instructions. A kernel that sees them clears and copies memory by these, and each version
-/// asks for other features: 6.1 uses them where 6.12 uses loops. Without them both use loops, so that a difference is not one
-/// between alternatives. The numbers are `fzrm`, `fsrs` and `fsrc`, of which Linux 6.12 knows no name. An emulated instruction
-/// says nothing of the speed of either.
+/// The command line hides the processor's fast string instructions. A kernel that finds them clears and copies memory with them,
+/// but each version requires other features: 6.1 uses string instructions where 6.12 uses loops. With the features hidden, both
+/// use loops, so that this choice makes no difference between two kernels. The numbers are `fzrm`, `fsrs` and `fsrc`, for which
+/// Linux 6.12 has no names. Counts of emulated instructions do not show which alternative is faster.
 pub static X86_64: Architecture = Architecture {
     name: "x86_64",
     target: "x86_64-unknown-linux-gnu",
@@ -166,7 +167,7 @@ pub static X86_64: Architecture = Architecture {
     magic: None,
 };
 
-/// The others. Pointer authentication of Arm's own kind takes most of an emulator's time.
+/// The other architectures. `pauth-impdef` avoids Arm's own algorithm of pointer authentication, which takes most of an emulator's time.
 static OTHERS: [Architecture; 2] = [
     Architecture {
         name: "aarch64",
@@ -195,10 +196,10 @@ static OTHERS: [Architecture; 2] = [
 ];
 
 impl Architecture {
-    /// That of a kernel's image; x86-64 where the image cannot be read or says nothing.
+    /// The architecture of a kernel's image; x86-64 if the image cannot be read or names no architecture.
     pub fn of_image(image: &Path) -> &'static Self {
         let mut head = [0; 64];
-        // What is not there stays zero.
+        // Bytes behind the end of a short image stay zero.
         let _ = plain_file::open(image).map(|file| file.read_at(&mut head, 0));
         let is_of = |it: &&Self| {
             let is_program = head.starts_with(b"\x7fELF") && head[18..20] == it.elf_machine.to_le_bytes();
@@ -214,8 +215,8 @@ pub(super) struct Segment {
     pub(super) address: u64,
 }
 
-/// The segments of an ELF program for 64 bits, low byte first (elf(5)), from its first bytes. A segment whose header lies behind
-/// these bytes is `None`, and so is what is no such program.
+/// The segments of a 64-bit little-endian ELF program (elf(5)), read from its first bytes; `None` if `head` is no such program.
+/// A segment is `None` if its header lies behind these bytes.
 pub(super) fn program_segments(head: &[u8]) -> Option<Vec<Option<Segment>>> {
     let number = |at: u64, bytes: usize| {
         let at = usize::try_from(at).ok()?;
@@ -239,7 +240,7 @@ mod tests {
     use syscost_platform::testing::print_skipped;
 
     #[test]
-    fn the_library_has_one_place_for_its_version() {
+    fn the_text_behind_the_version_occurs_once_in_the_library() {
         if LIBRARY.is_empty() {
             return print_skipped("the plugin could not be built");
         }
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn an_emulator_that_is_here_loads_it_by_one_of_the_versions() {
+    fn an_installed_emulator_loads_one_version_of_the_plugin() {
         if super::super::emulator::check_available(&X86_64).is_err() || LIBRARY.is_empty() {
             return print_skipped("there is no QEMU, or the plugin could not be built");
         }

@@ -1,5 +1,5 @@
-//! `syscost guest-init`: the first process of a guest. It mounts what cases need, tells the host which kernel runs here, counts
-//! each case in a process of its own, writes the answers to the console and ends the guest.
+//! `syscost guest-init`: the first process of a guest. It mounts the file systems that cases need, and sends the identity of its
+//! kernel to the host. It counts each case in a process of its own, writes the answers to the console and ends the guest.
 
 use super::console::{Answer, Message, Question, Questions, VERSION, message_line};
 use crate::executed::execution_log::{case_line, symbol_line};
@@ -36,7 +36,7 @@ use syscost_platform::{arch, cpu, interface, plain_file, process};
 const LARGEST: u64 = 16 << 20;
 /// Where the questions lie in the initramfs.
 const QUESTIONS: &str = "/questions";
-/// What is mounted: type, place.
+/// The file systems that are mounted: type and place.
 const MOUNTS: [(&str, &str); 5] = [
     ("proc", "/proc"),
     ("sysfs", "/sys"),
@@ -44,13 +44,13 @@ const MOUNTS: [(&str, &str); 5] = [
     ("tmpfs", "/tmp"),
     ("mqueue", "/dev/mqueue"),
 ];
-/// Kernels go on with their start for some seconds after the first process has begun. Under the instruction clock an idle
-/// guest's time costs nothing.
+/// The wait before the first case: a kernel's start-up work goes on for some seconds after the first process has begun. Under
+/// the instruction clock, the time of an idle guest costs nothing.
 const SETTLE: Duration = Duration::from_secs(5);
-/// Batches of each size, of which the median is taken: a timer interrupt falls into a few of them.
+/// Batches of each size. The median is taken, since a timer interrupt falls into a few of them.
 const BATCHES: usize = 9;
 
-/// Answers all questions, or with `turns` serves sides, and ends the guest. It returns only if the guest cannot be ended.
+/// Answers all questions, or with `turns` serves sides on the serial line, and ends the guest. Returns only if it cannot end the guest.
 ///
 /// # Errors
 /// This is not the first process of a system, the questions cannot be read, or the console cannot be written to.
@@ -63,7 +63,7 @@ pub fn serve_as_init(program: &str, turns: bool) -> Result<()> {
     mount_all();
     let _ = interface::bring_up("lo");
     let served = if turns { serve_turns() } else { answer_questions(program) };
-    // A guest that cannot say what went wrong ends all the same.
+    // The guest ends even if the error cannot be written.
     if let Err(error) = &served {
         let _ = writeln!(std::io::stderr(), "{error}");
     }
@@ -73,6 +73,7 @@ pub fn serve_as_init(program: &str, turns: bool) -> Result<()> {
     served
 }
 
+/// Counts the cases in the initramfs's questions, and writes each answer to the console.
 fn answer_questions(program: &str) -> Result<()> {
     std::thread::sleep(SETTLE);
     write_message(&Message::Hello(Box::new(identity())))?;
@@ -83,14 +84,14 @@ fn answer_questions(program: &str) -> Result<()> {
         let outcome = count_in_process(program, &question);
         write_message(&Message::Answer(Answer { id: question.id, outcome }))?;
     }
-    // Behind the cases: what the kernel allocates for its answer would change their counts.
+    // This follows the cases, since the kernel allocates memory for the symbols, which would change the counts.
     if questions.wants_symbols {
         say_symbols();
     }
     write_message(&Message::End)
 }
 
-/// Mounts what can be mounted. A case that needs what is missing says so.
+/// Mounts the file systems in [`MOUNTS`]. A mount that fails is passed over: a case that needs it reports that.
 fn mount_all() {
     const NOTHING: Option<&str> = None;
     for (kind, place) in MOUNTS {
@@ -115,7 +116,7 @@ fn write_message(message: &Message) -> Result<()> {
     console.write_all(line.as_bytes()).and_then(|()| console.flush()).map_err(failed)
 }
 
-/// Counts a case in a process of its own, which may die.
+/// Counts a case in a process of its own, so that this one survives if the case dies.
 fn count_in_process(program: &str, question: &Question) -> CountOutcome {
     let own = std::env::current_exe().unwrap_or_else(|_| "/init".into());
     let iterations = question.iterations.to_string();
@@ -143,13 +144,14 @@ pub fn count_case_by_id(id: &str, iterations: u64) -> CountOutcome {
     }
 }
 
-/// The scale of the counter under the instruction clock, by which a nanosecond is one instruction. On x86-64 the counter counts
-/// nanoseconds. On other processors it has the frequency that they state: 16 or 100 instructions a tick, which the plugin replaces.
+/// The scale of the cycle counter under the instruction clock, by which a nanosecond is one instruction. On x86-64 the counter
+/// counts nanoseconds. Other processors state its frequency: a tick is 16 or 100 instructions, so the plugin's exact counts replace it.
 fn instruction_scale() -> ClockScale {
     let stated = arch::frequency().filter(|_| cfg!(not(target_arch = "x86_64")));
     ClockScale { counter: true, hz: stated.map_or(1e9, |(hz, _)| hz), step: 1, uncertainty_ppm: 0.0 }
 }
 
+/// The count of a case: the median of [`BATCHES`] batches of `iterations`, and of as many batches of twice the iterations.
 fn count_case(case: &Case, iterations: u64) -> std::result::Result<Count, CaseEnd> {
     let allowed = cpu::allowed_cpus();
     let here = allowed.iter().copied().max().unwrap_or(0);
@@ -157,7 +159,7 @@ fn count_case(case: &Case, iterations: u64) -> std::result::Result<Count, CaseEn
     let clock = Clock::with_marked_brackets(instruction_scale());
     let scratch = scratch::make_directory_in(Path::new("/tmp"))?;
     let cpus = Cpus::from_allowed(Some(here), allowed);
-    // By the instruction clock, cases of full scale cost no more than the others, so all can be counted.
+    // Under the instruction clock, cases of full scale take no longer than the others, so all can be counted.
     let place = Place { scratch: scratch.path().to_path_buf(), scale: Scale::Full, cpus };
     let bench = Bench { place: &place, clock: &clock, pinned: Some(here), lent: None, other_copies: None };
     let mut trial = Trial::prepare(case, bench, None)?;
@@ -225,7 +227,7 @@ pub fn identity() -> Identity {
     }
 }
 
-/// What the kernel says of its processor, sorted: features and bugs by which it chooses among alternatives.
+/// The features and bugs of the processor in `/proc/cpuinfo`, sorted: the kernel chooses between alternatives of its code by them.
 fn processor_flags(files: &KernelFiles) -> Vec<String> {
     let text = files.read_text("proc/cpuinfo").unwrap_or_default();
     let lists = ["flags", "bugs", "Features", "isa"].into_iter().filter_map(|key| field(&text, key));
@@ -234,29 +236,29 @@ fn processor_flags(files: &KernelFiles) -> Vec<String> {
     flags
 }
 
-/// Says the addresses of all functions of this kernel to the emulator.
+/// Passes the addresses of all functions of this kernel to the emulator's plugin.
 pub fn say_symbols() {
     let Ok(file) = std::fs::File::open("/proc/kallsyms") else { return };
     let lines = BufReader::new(file).lines().map_while(std::io::Result::ok);
     lines.filter_map(|line| symbol_line(&line)).for_each(|line| emulator_mark::say_line(&line));
 }
 
-// The first process of a guest that takes turns: it lends the second serial line to one side after the other, each a
-// process of its own, and says when each has ended.
+// The first process of a guest that is measured by turns: it gives the second serial line to one side after the other, each a
+// process of its own, and reports the end of each.
 
-/// The line of the turns.
+/// The serial line by which the host and the sides exchange requests and responses.
 const LINE: &str = "/dev/ttyS1";
-/// Bytes of that line after which the processor is interrupted: by default it waits for more of them, for milliseconds.
+/// The number of received bytes after which that line interrupts the processor: by default it waits for more, for milliseconds.
 const TRIGGER: &str = "/sys/class/tty/ttyS1/rx_trig_bytes";
-/// The word of a kernel's command line that slows its system calls.
+/// The word of a kernel's command line that slows the system calls of the sides.
 const SLOWDOWN: &str = "syscost.slowdown=";
-/// Time in which a kernel ends its start.
+/// The wait until a kernel has ended its start-up work.
 const SETTLE_OF_TURNS: Duration = Duration::from_secs(1);
 
-/// Serves sides until the line is closed.
+/// Runs one side for each start request, until the line is closed.
 ///
 /// # Errors
-/// There is no such line, it cannot be read or written, or the slowdown that is asked for cannot be had.
+/// There is no such line, it cannot be read or written, or the requested slowdown is no number or cannot be installed.
 pub fn serve_turns() -> Result<()> {
     let line = open_line()?;
     std::thread::sleep(SETTLE_OF_TURNS);
@@ -272,8 +274,8 @@ pub fn serve_turns() -> Result<()> {
     Ok(())
 }
 
-/// The additions that every system call of the sides pays, if the command line says so: a kernel that is slower by a known
-/// amount, as a trial of the method.
+/// The number of additions that slow every system call of the sides, if the command line has it. It makes a kernel slower by a
+/// known amount, as a test of the method.
 fn parse_slowdown(command_line: &str) -> Result<Option<usize>> {
     let Some(number) = command_line.split_whitespace().find_map(|word| word.strip_prefix(SLOWDOWN)) else {
         return Ok(None);
@@ -282,18 +284,18 @@ fn parse_slowdown(command_line: &str) -> Result<Option<usize>> {
     number.parse().map(Some).map_err(wrong)
 }
 
-/// The line, which passes every byte on as it is.
+/// Opens the line in raw mode, in which every byte is passed on unchanged.
 fn open_line() -> Result<File> {
     let opened = File::options().read(true).write(true).custom_flags(libc::O_NOCTTY).open(LINE);
     let line = opened.map_err(|e| Error::file(LINE, "opening", e))?;
     let refused = |e| Error::from_errno("setting the serial line", e);
     let mut settings = tcgetattr(&line).map_err(refused)?;
     cfmakeraw(&mut settings);
-    // The fastest that every such line has. By hand, since a static C library lacks the function that glibc has for it.
+    // The highest speed that every such line has. It is set by hand, since a static C library lacks glibc's function for it.
     let mut fast = libc::termios::from(settings);
     fast.c_cflag = (fast.c_cflag & !libc::CBAUD) | libc::B115200;
     tcsetattr(&line, SetArg::TCSANOW, &Termios::from(fast)).map_err(refused)?;
-    // A line without such a setting waits for nothing.
+    // A line without this setting does not wait for more bytes.
     let _ = std::fs::write(TRIGGER, "1");
     Ok(line)
 }
@@ -302,8 +304,8 @@ fn send_message(line: &File, message: &impl Serialize) -> Result<()> {
     send(line, message).map_err(|e| Error::file(LINE, "writing", e))
 }
 
-/// The padding of the next side that is asked for; `None` if the line was closed. It is read byte by byte: what follows the
-/// request belongs to the side. Bytes that the last side left unread are no such request, and are skipped.
+/// Waits for the next start request and returns its padding, bytes; `None` if the line was closed. The line is read byte by byte,
+/// since the bytes behind the request belong to the side. Bytes that the last side left unread are no such request, and are skipped.
 fn next_start(line: &File) -> Result<Option<usize>> {
     let mut lines = Lines::new(LONGEST_REQUEST);
     loop {
@@ -327,7 +329,7 @@ fn run_side(line: &File, padding: usize) -> String {
         side.env(VARIABLE, "x".repeat(1 + padding)).stdin(input).stdout(output).status()
     };
     let how = run().map_or_else(|error| format!("no process for it: {error}"), |status| status.to_string());
-    // Processes that it left are ours now.
+    // Processes that the side left are now children of this one.
     while matches!(waitpid(Pid::from_raw(-1), Some(WaitPidFlag::WNOHANG)), Ok(status) if status != WaitStatus::StillAlive)
     {
     }
@@ -339,24 +341,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_case_that_is_not_there_is_skipped() {
+    fn an_unknown_case_is_skipped() {
         assert!(matches!(count_case_by_id("no/such/case", 1), CountOutcome::Skipped(_)));
     }
 
     #[test]
-    fn a_batch_that_an_interrupt_fell_into_does_not_count() {
+    fn a_batch_with_an_interrupt_does_not_change_the_median() {
         assert_eq!(median(vec![5, 900, 5, 5, 6]), 5);
         assert_eq!(median(Vec::new()), 0);
     }
 
     #[test]
-    fn only_the_first_process_is_a_guest() {
+    fn only_the_first_process_can_serve_as_init() {
         let refused = serve_as_init("guest-init", false).expect_err("this is no guest").to_string();
         assert!(refused.contains("kernels ab"), "{refused}");
     }
 
     #[test]
-    fn a_kernel_is_slowed_by_a_word_of_its_command_line() {
+    fn the_slowdown_is_read_from_the_command_line() {
         assert_eq!(parse_slowdown("quiet pti=on").expect("read"), None);
         assert_eq!(parse_slowdown("quiet syscost.slowdown=250 pti=on").expect("read"), Some(250));
         let said = parse_slowdown("syscost.slowdown=much").expect_err("no number").to_string();
@@ -364,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_ends_with_its_line_and_the_rest_is_left() {
+    fn the_bytes_behind_a_request_are_left_unread() {
         let mut file = tempfile::tempfile().expect("a file");
         let text =
             [&[b'x'; 2 * LONGEST_REQUEST][..], b"\n\"end\"\n{\"start\":{\"padding\":7}}\nrest"].concat();

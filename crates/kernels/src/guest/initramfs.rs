@@ -1,5 +1,5 @@
-//! What a kernel unpacks as its first root file system: an archive of the format `newc` of cpio(5). The program in it is this
-//! one, linked statically, since an initramfs has no libraries.
+//! The archive that a kernel unpacks as its first root file system, in the format `newc` of cpio(5). It contains this program,
+//! linked statically, since an initramfs has no libraries.
 
 use super::emulator::{Architecture, program_segments};
 use std::path::{Path, PathBuf};
@@ -22,13 +22,13 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// The root of a guest: this program as `/init`, the questions, a console, and the directories that are mounted over.
+    /// The root of a guest: this program as `/init`, the questions, a console, and the directories for the mounts.
     pub fn build_guest_root(program: &[u8], questions: &[u8]) -> Vec<u8> {
         let mut archive = Self::default();
         for directory in ["dev", "proc", "sys", "tmp"] {
             archive.add_entry(directory, DIRECTORY, (0, 0), &[]);
         }
-        // The kernel opens it for the first process before anything is mounted.
+        // The kernel opens the console for the first process before anything is mounted.
         archive.add_entry("dev/console", CONSOLE, (5, 1), &[]);
         archive.add_entry("init", PROGRAM, (0, 0), program);
         archive.add_entry("questions", PROGRAM, (0, 0), questions);
@@ -62,7 +62,7 @@ impl Archive {
         self.pad_to_four();
     }
 
-    /// Names and contents begin at multiples of four bytes.
+    /// Fills the archive with zeros up to a multiple of four bytes, where the next name or content begins.
     fn pad_to_four(&mut self) {
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
     }
@@ -73,7 +73,7 @@ impl Archive {
     }
 }
 
-/// A file of this archive in the directory `scratch`: the program, and what it is asked.
+/// Writes an archive with this program and these questions to the file `name` in `scratch`, and returns its path.
 ///
 /// # Errors
 /// It cannot be written.
@@ -84,15 +84,15 @@ pub fn write(scratch: &Path, name: &str, program: &[u8], questions: &[u8]) -> Re
     Ok(path)
 }
 
-/// Names the program where no flag does.
+/// The environment variable that names the program if no flag does.
 const VARIABLE: &str = "SYSCOST_GUEST_BINARY";
 /// The largest program that is taken, bytes.
 const LARGEST: u64 = 256 << 20;
 /// `PT_INTERP` of elf(5): the segment that names the dynamic linker.
 const INTERPRETER: u64 = 3;
 
-/// The program's bytes: that which is given, or named by the environment, or this one if it is static, or what was built
-/// beside it.
+/// The bytes of the guest's program, the first that exists of: the given one, the one that the environment names, this one if it is
+/// static, the one that was built beside it.
 ///
 /// # Errors
 /// There is none, or it is not static.
@@ -103,7 +103,7 @@ pub fn load_program(given: Option<&Path>, architecture: &Architecture) -> Result
     }
     let own = own_program_file().map_err(|e| Error::file("/proc/self/exe", "reading", e))?;
     let Architecture { name, target, .. } = architecture;
-    // Where `scripts/guest` leaves it, below a target directory.
+    // The place of the program that `scripts/guest` builds, below a target directory.
     let built = format!("guest/{target}/release/syscost-kernels");
     let beside = own.ancestors().map(|directory| directory.join(&built)).find(|path| path.is_file());
     for path in [Some(own), beside].into_iter().flatten() {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn entries_of_an_archive_are_read_back() {
         let archive = archive();
         let entries = entries(&archive);
         let names: Vec<_> = entries.iter().map(|(name, _)| name.as_str()).collect();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_program_that_made_the_format_reads_it() {
+    fn cpio_reads_the_archive() {
         let cpio =
             Command::new("cpio").args(["-t", "--quiet"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let Ok(mut cpio) = cpio else {
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_named_and_no_static_one_is_refused() {
+    fn a_named_program_that_is_not_static_is_refused() {
         let place = tempfile::tempdir().expect("a directory");
         let path = place.path().join("program");
         std::fs::write(&path, elf(INTERPRETER)).expect("written");

@@ -1,4 +1,5 @@
-//! What a person names as a kernel: a package, an image, a built tree, the host's own, user-mode Linux; and a command line behind `@`.
+//! The names by which the user selects a kernel: a package, an image, a built tree, the host's kernel or user-mode Linux. A command
+//! line may follow behind `@`.
 
 use super::debian::{self, Package};
 use super::emulator::{Architecture, program_segments};
@@ -14,23 +15,23 @@ use syscost_platform::process::find_on_path;
 /// A kernel that can be booted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kernel {
-    /// As it was named, with its command line.
+    /// Its name as the user gave it, with the command line.
     pub name: String,
-    /// The image.
+    /// The file of its image.
     pub image: PathBuf,
-    /// Its configuration, if there is a file of it.
+    /// The file of its configuration, if there is one.
     pub configuration: Option<PathBuf>,
-    /// What is added to its command line.
+    /// Words that are added to its command line.
     pub command_line: String,
 }
 
-/// The first addresses of the kernel's own half of the address space: a kernel that begins below is a program.
+/// The first address above a program's address space: a kernel that is loaded below it runs as a program.
 const UPPER_HALF: u64 = 1 << 47;
-/// The name of a user-mode Linux, and what it is called on PATH.
+/// The name of a user-mode Linux as a kernel, and the name of its program on PATH.
 const USER_MODE: (&str, &str) = ("uml", "linux.uml");
 
 impl Kernel {
-    /// What it runs on.
+    /// The architecture of its image.
     pub fn architecture(&self) -> &'static Architecture {
         Architecture::of_image(&self.image)
     }
@@ -47,17 +48,17 @@ impl Kernel {
     }
 }
 
-/// Bytes of an ELF header and of the program headers behind it.
+/// Bytes that are read of an image: the ELF header and the program headers behind it.
 const HEAD: usize = 4096;
 
-/// Where the first segment of a program is loaded; `None` if it is no program.
+/// The address at which the first segment of a program is loaded; `None` if it is no program.
 fn first_load_address(head: &[u8]) -> Option<u64> {
     const LOADED: u64 = 1;
     let segments = program_segments(head)?;
     segments.into_iter().flatten().find(|segment| segment.kind == LOADED).map(|segment| segment.address)
 }
 
-/// Where the images of a built tree lie.
+/// The paths of images in a built tree.
 const IN_TREE: [&str; 5] = [
     "arch/x86/boot/bzImage",
     "arch/x86_64/boot/bzImage",
@@ -66,7 +67,7 @@ const IN_TREE: [&str; 5] = [
     "vmlinux",
 ];
 
-/// Where kernels are looked for.
+/// The places where kernels are looked for.
 #[derive(Clone, Debug)]
 pub struct Supply {
     /// Directory of downloaded kernels, one directory each.
@@ -97,13 +98,14 @@ impl Supply {
         Ok(Kernel { name: name.into(), image, configuration, command_line: command_line.into() })
     }
 
-    /// What the kernel of this name runs on, without a download: packages are of x86-64.
+    /// The architecture of the kernel of this name, without a download: packages are of x86-64.
     pub fn architecture(name: &str) -> &'static Architecture {
         let place = Path::new(name.split_once('@').map_or(name, |(place, _)| place));
         image_at_path(place)
             .map_or(Kernel::default().architecture(), |(image, _)| Architecture::of_image(&image))
     }
 
+    /// The image and the configuration of a release: installed, downloaded, or from the package that fits `name`.
     fn find_release(&self, name: &str) -> Result<(PathBuf, Option<PathBuf>)> {
         let there = [Path::new(INSTALLED), &self.downloads.join(name)]
             .into_iter()
@@ -115,7 +117,7 @@ impl Supply {
         self.fetch_image(&package)
     }
 
-    /// The image of a package, which is downloaded if it is not there.
+    /// The image and the configuration of a package, which is downloaded if it is not there.
     ///
     /// # Errors
     /// It cannot be downloaded or unpacked.
@@ -131,7 +133,7 @@ impl Supply {
         })
     }
 
-    /// Releases that were downloaded.
+    /// Releases that were downloaded, sorted.
     pub fn downloaded_releases(&self) -> Vec<String> {
         entry_names(&self.downloads)
             .filter(|name| image_in_directory(&self.downloads.join(name), name).is_some())
@@ -139,7 +141,7 @@ impl Supply {
     }
 }
 
-/// Releases that are installed on this machine.
+/// Releases that are installed on this machine, sorted.
 pub fn installed_releases() -> Vec<String> {
     entry_names(Path::new(INSTALLED))
         .filter_map(|name| name.strip_prefix("vmlinuz-").map(str::to_owned))
@@ -153,6 +155,7 @@ fn entry_names(directory: &Path) -> impl Iterator<Item = String> + use<> {
     names.into_iter()
 }
 
+/// The image and the configuration of a release in a directory, if the image is there.
 fn image_in_directory(directory: &Path, release: &str) -> Option<(PathBuf, Option<PathBuf>)> {
     let image = directory.join(format!("vmlinuz-{release}"));
     let configuration = directory.join(format!("config-{release}"));
@@ -168,7 +171,7 @@ fn host_image() -> Result<(PathBuf, Option<PathBuf>)> {
     })
 }
 
-/// Debian's user-mode Linux.
+/// The program of Debian's user-mode Linux, which has no file of its configuration.
 fn user_mode_image() -> Result<(PathBuf, Option<PathBuf>)> {
     let missing = || {
         Error::Missing(format!(
@@ -179,7 +182,7 @@ fn user_mode_image() -> Result<(PathBuf, Option<PathBuf>)> {
     Ok((find_on_path(USER_MODE.1).ok_or_else(missing)?, None))
 }
 
-/// An image, or a tree in which one was built.
+/// The image at a path, or in the tree at a path, and its configuration.
 fn image_at_path(path: &Path) -> Result<(PathBuf, Option<PathBuf>)> {
     let path = std::path::absolute(path).map_err(|e| Error::file(path, "looking for", e))?;
     if path.is_dir() {
@@ -206,7 +209,7 @@ fn image_at_path(path: &Path) -> Result<(PathBuf, Option<PathBuf>)> {
     Ok((path.clone(), configuration.filter(|file| file.is_file())))
 }
 
-/// Two dashes would end the kernel's own words.
+/// Checks words for a kernel's command line: `--` is refused, since it would end the words for the kernel.
 fn check_command_line(words: &str) -> Result<()> {
     let is_wrong = words.split_whitespace().any(|word| word == "--") || words.chars().any(char::is_control);
     if !is_wrong && words.len() <= 1024 {
@@ -217,9 +220,9 @@ fn check_command_line(words: &str) -> Result<()> {
     )))
 }
 
-// What two configurations of a kernel differ by that bears on what an operation costs.
+// The differences between the configurations of two kernels that affect the cost of operations.
 
-/// Names, or beginnings of names, of options that bear on costs: the timer, preemption, mitigations, debugging.
+/// Names, or beginnings of names, of options that affect costs: the timer, preemption, mitigations, debugging.
 const OPTIONS: [&str; 26] = [
     "HZ",
     "NO_HZ",
@@ -251,10 +254,10 @@ const OPTIONS: [&str; 26] = [
 /// The largest file that is read as a configuration, bytes.
 const LARGEST: u64 = 4 << 20;
 
-/// Options and values. An option that is off is not in it.
+/// Options by name, with their values. An option that is off is left out.
 type Configuration = BTreeMap<String, String>;
 
-/// What the configurations of the two kernels differ by; nothing where one is not to be had.
+/// The differences between the configurations of the two kernels; empty if one configuration cannot be read.
 pub fn configuration_differences(kernels: &[Kernel; 2]) -> Vec<String> {
     let text =
         |kernel: &Kernel| kernel.configuration.as_deref().and_then(|path| read_configuration(path).ok());
@@ -264,7 +267,7 @@ pub fn configuration_differences(kernels: &[Kernel; 2]) -> Vec<String> {
     }
 }
 
-/// Reads a configuration.
+/// Reads the text of a configuration.
 ///
 /// # Errors
 /// It is no plain file, too large, or cannot be read.
@@ -273,6 +276,7 @@ fn read_configuration(path: &Path) -> Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
+/// The options in the text of a configuration that affect costs.
 fn parse_options(text: &str) -> Configuration {
     let option = |line: &str| {
         let (name, value) = line.trim().strip_prefix("CONFIG_")?.split_once('=')?;
@@ -281,7 +285,7 @@ fn parse_options(text: &str) -> Configuration {
     text.lines().filter_map(option).collect()
 }
 
-/// Options that matter and differ: `HZ: 250, then 1000`. A renamed mitigation counts as the one that it was.
+/// Options that affect costs and differ, such as `HZ: 250, then 1000`. A renamed mitigation is compared under its old name.
 fn differences_of_texts(a: &str, b: &str) -> Vec<String> {
     let [a, b] =
         [a, b].map(|text| parse_options(text).into_iter().map(with_old_name).collect::<Configuration>());
@@ -293,7 +297,7 @@ fn differences_of_texts(a: &str, b: &str) -> Vec<String> {
     differing.map(|name| format!("{name}: {}, then {}", value(&a, name), value(&b, name))).collect()
 }
 
-/// Linux 6.9 and later begin the names of mitigations with `MITIGATION_`.
+/// Replaces the name of a mitigation of Linux 6.9 and later, which begins with `MITIGATION_`, by its name in older versions.
 fn with_old_name((name, value): (String, String)) -> (String, String) {
     let old = name.strip_prefix("MITIGATION_").map(|rest| match rest {
         "UNRET_ENTRY" | "IBPB_ENTRY" | "IBRS_ENTRY" | "SRSO" => format!("CPU_{rest}"),
@@ -357,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_kernel_is_refused_with_a_sentence() {
+    fn names_of_no_kernel_are_refused_with_a_reason() {
         let place = tempfile::tempdir().expect("a directory");
         let supply = supply(place.path());
         let directory = place.path().display().to_string();
@@ -374,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_bears_on_costs_is_said() {
+    fn only_options_that_affect_costs_are_listed() {
         let a = "CONFIG_HZ=250\nCONFIG_USB=y\n# CONFIG_PREEMPT_RT is not set\nCONFIG_RETPOLINE=y\n";
         let b = "CONFIG_HZ=1000\nCONFIG_USB=m\nCONFIG_PREEMPT_RT=y\nCONFIG_MITIGATION_RETPOLINE=y\n";
         assert_eq!(differences_of_texts(a, b), ["HZ: 250, then 1000", "PREEMPT_RT: off, then y"]);

@@ -1,5 +1,5 @@
-//! A guest that lives while another takes its turns: started on one CPU, awaited, lent to one side after the other, and
-//! ended. A comparison boots pairs of them, both kernels afresh each time.
+//! A guest that is measured by turns with another guest: it is started on one CPU and awaited, runs one side after the other, and
+//! is killed. A comparison boots pairs of such guests, both kernels afresh each time.
 
 use super::boot::Machine;
 use super::console::{MARK, Message, inert_identity, version_mismatch};
@@ -25,15 +25,15 @@ use syscost_platform::error::{Error, Result};
 use syscost_platform::kernel_files::KernelFiles;
 use syscost_platform::{proc, process};
 
-/// Time that a side in a guest has to end after the request to end.
+/// The longest wait for a side in a guest to end after the request to end.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How guests are started that take turns.
+/// How guests are started that are measured by turns.
 #[derive(Clone, Debug)]
 pub struct LiveMachine {
-    /// What their times are of: KVM's, the emulator's, or user-mode Linux's.
+    /// The clock of their times: that of KVM, of the emulator or of user-mode Linux.
     pub clock: ClockKind,
-    /// What boots them. A guest that has not stated its identity in its patience is killed.
+    /// How they are booted. A guest that has not stated its identity within `patience` is killed.
     pub machine: Machine,
     /// The CPU of this machine on which they run.
     pub cpu: usize,
@@ -42,13 +42,13 @@ pub struct LiveMachine {
 /// The process of a guest. Dropping it kills its process group.
 struct Process(RefCell<Child>);
 
-/// A running guest, and its serial line, on which sides take their turns.
+/// A running guest, and the connection to its serial line, by which it runs one side after the other.
 struct Shared {
     process: Process,
     connection: Rc<RefCell<Connection>>,
     clock: ClockKind,
     cpu: usize,
-    /// Whether the guest no longer answers.
+    /// Whether the guest has ended or no longer responds.
     is_lost: Cell<bool>,
 }
 
@@ -59,7 +59,7 @@ pub struct LiveGuest {
 }
 
 impl LiveGuest {
-    /// Starts a guest, by the name of its side in sentences. It is not awaited.
+    /// Starts a guest and does not wait for it. `label` names its side in messages.
     ///
     /// # Errors
     /// It cannot be started.
@@ -89,7 +89,7 @@ impl LiveGuest {
         Ok(Self { label, shared: Rc::new(shared) })
     }
 
-    /// Waits until the guest has stated its identity. The inner error says why it did not.
+    /// Waits until the guest has stated its identity. The inner error says why the guest stated none.
     ///
     /// # Errors
     /// A signal came.
@@ -157,14 +157,14 @@ impl SideProcess for InGuest {
         let Shared { process, clock, cpu, .. } = &*self.0;
         let stolen_ticks = proc::stolen_ticks(&KernelFiles::live().read_text("proc/stat")?, *cpu)?;
         let waited_ns = match clock {
-            // Its kernel and its processes are processes of ours, which wait for each other and not for others.
+            // The guest's kernel and processes are processes of this machine, which wait for each other, not for other guests.
             ClockKind::Uml => 0,
             _ => processor_schedstat(process.0.borrow().id())?.waited_ns,
         };
         Some(Taken { waited_ns, stolen_ticks })
     }
 
-    /// Tells it to end, and waits until the guest says that it has. A guest that does not is lost.
+    /// Requests the side to end, and waits until the guest reports its end. Without a report in [`GRACE`] the guest is lost.
     fn end_process(&mut self, connection: &mut Connection, is_gone: bool) {
         if is_gone || self.0.is_lost.get() {
             return;
@@ -188,7 +188,7 @@ impl Drop for Process {
     }
 }
 
-/// The scheduler's statistics of the thread that runs the guest's processor; QEMU names it `CPU 0/…` on request.
+/// The scheduler's statistics of the thread that runs the guest's processor. QEMU names this thread `CPU 0/…`, as its arguments ask.
 fn processor_schedstat(pid: u32) -> Option<proc::Schedstat> {
     let files = KernelFiles::live();
     let tasks = files.entry_names(&format!("proc/{pid}/task"));
@@ -203,8 +203,8 @@ fn duplicate_stream(stream: UnixStream) -> std::io::Result<[OwnedFd; 2]> {
     Ok([stream.try_clone()?.into(), stream.into()])
 }
 
-/// The command line of a kernel whose guest takes turns. Addresses vary from boot to boot, as on any machine. An idle guest
-/// must not poll for work in the other's turn.
+/// The command line of a kernel whose guest is measured by turns. Addresses vary from boot to boot, as on any machine. Polling in
+/// the idle loop is off, since an idle guest must not use the CPU in the other's turn.
 fn kernel_arguments(kernel: &Kernel, console: &str) -> Vec<String> {
     let own = format!("console={console} panic=-1 reboot=t quiet haltpoll.guest_halt_poll_ns=0");
     let own = own.split_whitespace().map(str::to_owned);
@@ -212,8 +212,8 @@ fn kernel_arguments(kernel: &Kernel, console: &str) -> Vec<String> {
     own.chain(added).chain(["rdinit=/init", "--", "guest-init", "--turns"].map(str::to_owned)).collect()
 }
 
-/// QEMU with the turns on its second serial line, which is its standard input and output, and the console on its standard
-/// error.
+/// The command that starts QEMU. The sides use the second serial line, which is QEMU's standard input and output; the console is
+/// its standard error.
 fn emulator_command(machine: &LiveMachine, kernel: &Kernel, input: OwnedFd, output: OwnedFd) -> Command {
     let (accelerator, model) = match machine.clock {
         ClockKind::Kvm => ("kvm", "host"),
@@ -237,22 +237,22 @@ fn emulator_command(machine: &LiveMachine, kernel: &Kernel, input: OwnedFd, outp
     command
 }
 
-/// User-mode Linux, whose kernel is the program, in the same manner.
+/// The command that starts user-mode Linux, whose kernel is the program, with the same line and console.
 fn user_mode_command(machine: &LiveMachine, kernel: &Kernel, line: OwnedFd) -> Command {
     let mut command = Command::new(&kernel.image);
     command.arg(format!("mem={}M", machine.machine.memory_mib));
     command.arg(format!("initrd={}", machine.machine.initramfs.display()));
     command.arg(format!("uml_dir={}/", machine.machine.scratch.display()));
-    // Without a root it adds one at the end, among the words of the first process.
+    // Without `root=` user-mode Linux appends one at the end, among the words of the first process.
     command.args(["con0=null,fd:2", "con=null", "ssl=null", "ssl1=fd:0,fd:0", "root=98:0"]);
     command.args(kernel_arguments(kernel, "tty0"));
     command.stdin(line).stdout(Stdio::null());
     command
 }
 
-/// Sentences about boots that are kept for a kernel.
+/// The most faults of boots that are kept for a kernel.
 const FAULTS: usize = 8;
-/// The sides in sentences.
+/// The names of the sides in messages.
 const LABELS: [&str; 2] = ["A", "B"];
 
 /// Two kernels that are booted together, again and again.
@@ -263,7 +263,8 @@ pub struct BootPairs<'a> {
 }
 
 impl<'a> BootPairs<'a> {
-    /// Nothing is booted yet. `ran_by` says what runs the guests, `differences` what the configurations differ by.
+    /// Prepares the pairs, and boots nothing. `ran_by` describes the emulator and its processor; `differences` are those between
+    /// the configurations.
     pub fn new(
         kernels: &'a [Kernel; 2],
         machine: &'a LiveMachine,
@@ -279,7 +280,7 @@ impl<'a> BootPairs<'a> {
         }
     }
 
-    /// Waits for a guest that was started; the inner error says why it did not come.
+    /// Waits until a guest is ready, and notes its identity or its fault; the inner error is the fault.
     fn await_guest(&mut self, side: usize, guest: &LiveGuest) -> Result<std::result::Result<(), String>> {
         let said = guest.await_identity(&self.kernels[side], self.machine.machine.patience)?;
         let guest_side = &mut self.guests.sides[side];

@@ -1,4 +1,4 @@
-//! Two kernels that take turns as guests.
+//! The comparison of two kernels by turns: two guests run at once, and each case is measured in one and then in the other.
 
 use super::counting::{Counting, kernel_supply};
 use crate::guest::boot::Machine;
@@ -23,16 +23,16 @@ use syscost_engine::record::store::{OwnFile, Store};
 use syscost_engine::trial::scratch::{self, Scratch};
 use syscost_platform::error::{Error, Result};
 
-/// Time in which a guest of KVM has begun wherever KVM works.
+/// The longest wait for the trial guest of KVM. If KVM works, a guest is ready sooner.
 const TRIAL: Duration = Duration::from_secs(20);
-/// Changes of a share below this are no finding, where no other is given.
+/// The default threshold: changes up to this share are no findings.
 const THRESHOLD: f64 = 0.01;
-/// The device that KVM is asked by.
+/// The device of KVM.
 const KVM: &str = "/dev/kvm";
-/// What a guest does with it.
+/// The access to the device that a guest needs.
 const USE: AccessFlags = AccessFlags::R_OK.union(AccessFlags::W_OK);
 
-/// What the numbers of two kernels are of.
+/// The clock by which two kernels are compared.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum GuestClock {
     /// Counted instructions, by an emulator: exact, and no time
@@ -49,7 +49,7 @@ pub(super) struct Turning {
     /// What is compared [default: time by turns where KVM works or both are user-mode Linux, else instructions]
     #[arg(long, value_enum)]
     clock: Option<GuestClock>,
-    /// By turns: the last look at a case, after 8, 16 or 32 pairs of boots; a change takes up to 32 more to be found again
+    /// By turns: the most pairs of boots before the last verdict on a case; confirming a change takes up to 32 more
     #[arg(long, value_name = "N", value_enum, default_value_t = Pairs::ThirtyTwo)]
     boots: Pairs,
     /// By turns: seed of everything random
@@ -63,10 +63,10 @@ impl Turning {
         Self { clock: None, boots: Pairs::ThirtyTwo, seed: 0x5eed }
     }
 
-    /// The clock of these two kernels.
+    /// The clock by which these two kernels are compared.
     ///
     /// # Errors
-    /// They have none in common, or not the one that was asked for.
+    /// The kernels have no clock in common, or cannot be compared by the requested one.
     pub(super) fn choose_clock(&self, kernels: &[Kernel; 2], counting: &Counting) -> Result<ClockKind> {
         let [a, b] = [kernels[0].is_user_mode()?, kernels[1].is_user_mode()?];
         let is_foreign = *kernels[0].architecture() != X86_64;
@@ -94,7 +94,7 @@ impl Turning {
     }
 }
 
-/// KVM's time if a guest boots under KVM, else counted instructions.
+/// The clock without a flag: KVM's time if a guest boots under KVM, else counted instructions.
 fn default_clock(kernel: &Kernel, counting: &Counting) -> Result<ClockKind> {
     if access(KVM, USE).is_err() {
         return Ok(ClockKind::Icount);
@@ -108,7 +108,8 @@ fn default_clock(kernel: &Kernel, counting: &Counting) -> Result<ClockKind> {
     })
 }
 
-/// Why KVM runs no guest here, by booting one: a hypervisor below may refuse even if the device exists.
+/// Boots a guest under KVM, and returns why it failed; `None` if it became ready. An outer hypervisor may refuse KVM even if
+/// the device exists.
 fn kvm_fault(kernel: &Kernel, counting: &Counting) -> Result<Option<String>> {
     if let Err(errno) = access(KVM, USE) {
         return Ok(Some(format!("{KVM}: {}", errno.desc())));
@@ -122,7 +123,7 @@ fn kvm_fault(kernel: &Kernel, counting: &Counting) -> Result<Option<String>> {
     Ok(guest.await_identity(kernel, TRIAL)?.err())
 }
 
-/// What boots guests of this clock on this CPU.
+/// How guests of this clock are booted on this CPU.
 fn prepare_machine(
     clock: ClockKind,
     counting: &Counting,
@@ -134,7 +135,7 @@ fn prepare_machine(
     Ok(LiveMachine { clock, machine: Machine { initramfs, ..counting.guest_machine(place) }, cpu })
 }
 
-/// What runs guests of this clock, for the record.
+/// The emulator and the processor of guests of this clock, for the record.
 fn describe_machine(clock: ClockKind, counting: &Counting) -> String {
     match clock {
         ClockKind::Uml => "user-mode Linux".into(),
@@ -143,14 +144,14 @@ fn describe_machine(clock: ClockKind, counting: &Counting) -> String {
     }
 }
 
-/// The cases that are asked: those of the default set that match, or with `--all` every one that does, canaries first.
+/// The ids of the cases to measure, canaries first: the matching ones of the default set, or with `--all` all matching ones.
 fn selected_cases(filter: &Filter, counting: &Counting) -> Result<Vec<String>> {
     let asked: BTreeSet<String> =
         counting.selected_questions(filter)?.cases.into_iter().map(|case| case.id).collect();
     choose_cases(&case_ids(GROUPS), |id| asked.contains(id), true)
 }
 
-/// Boots both kernels in pairs until every case is settled, and keeps the pairs in the store.
+/// Boots both kernels in pairs until every case is decided, and saves the pairs in the store.
 ///
 /// # Errors
 /// No case matches, something that guests need is missing, or a file cannot be written.
@@ -196,10 +197,10 @@ pub(super) fn compare_by_turns(
     Ok(paired)
 }
 
-/// Where kernels are found.
+/// The kernels of these two names, which must be of one architecture.
 ///
 /// # Errors
-/// There is none of a name.
+/// A name has no kernel, or the architectures differ.
 pub fn find_kernels(names: [&str; 2], home: &Home) -> Result<[Kernel; 2]> {
     let supply = kernel_supply(&home.directory());
     let kernels = [supply.find(names[0])?, supply.find(names[1])?];

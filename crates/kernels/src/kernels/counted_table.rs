@@ -17,7 +17,7 @@ const NAMED: usize = 3;
 
 const HEAD: [&str; 6] = ["case", "A (instructions)", "B (instructions)", "change", "verdict", "boots"];
 
-/// The verdicts, for a person or, in a pipe, for a program.
+/// The verdicts as a table for a terminal, as tab-separated rows in a pipe, or as JSON.
 ///
 /// # Errors
 /// They cannot be written as JSON.
@@ -68,20 +68,20 @@ fn row_cells(row: &CountedRow) -> [String; 6] {
     ]
 }
 
-/// A function that moved, below the row of its case.
+/// The row of a function whose instructions changed, to be shown below the row of its case.
 fn moved_cells(moved: &MovedFunction) -> [String; 6] {
     let [a, b] = moved.own.map(|own| if own == 0.0 { "–".into() } else { format!("{own:.3}") });
     let by = format!("{:+.3}", moved.own[1] - moved.own[0]);
     [format!("  {}", moved.name), a, b, by, String::new(), String::new()]
 }
 
-/// The count, `≈` before one that differs between boots.
+/// The instructions per iteration, with `≈` before a count that differs between boots.
 fn format_count(side: &SideCount) -> String {
     let mark = if side.exact { "" } else { "≈ " };
     format!("{mark}{:.3}", side.instructions)
 }
 
-/// What was counted, as the header says it.
+/// The unit of the counts and the method of counting, for the header.
 fn counted_text(counts: &InstructionCounts) -> String {
     let how = match counts.method {
         CountingMethod::Executed => "executed instructions, a repeated string instruction as one",
@@ -91,7 +91,7 @@ fn counted_text(counts: &InstructionCounts) -> String {
     format!("{how}; not time; {}{refusal}", counts.machine)
 }
 
-/// The identities of the kernels, what was counted, and their differences.
+/// The header: the identities of the kernels, their faults, the unit of the counts, and the differences between the kernels.
 pub(super) fn kernel_lines(
     sides: &[GuestSide; 2],
     notes: &[String],
@@ -111,7 +111,7 @@ pub(super) fn kernel_lines(
     said.join("\n") + "\n"
 }
 
-/// Reasons, moved canaries and the count of verdicts.
+/// The notes below the table: reasons, canaries that changed, and the number of each verdict.
 fn table_notes(rows: &[CountedRow], layout: Layout) -> String {
     let reasons = rows.iter().filter_map(|row| Some(format!("{}: {}", row.id, row.reason.as_ref()?)));
     let moved = rows.iter().filter(|row| row.canary && row.verdict.is_change()).map(|row| {

@@ -1,4 +1,4 @@
-//! What every command that boots guests is given, and the comparison of two kernels.
+//! The arguments of every command that boots guests, and the comparison of two kernels by counted instructions.
 
 use crate::guest::boot::Machine;
 use crate::guest::boot_series::{BOOTS, Outcome, Series};
@@ -20,13 +20,13 @@ use syscost_engine::trial::scratch::{self, Scratch};
 use syscost_platform::error::{Error, Result};
 use syscost_platform::{cpu, signal};
 
-/// Guests at a time: more are no faster on the few CPUs of a small machine, and each takes memory.
+/// The most guests that run at the same time: more are no faster on the few CPUs of a small machine, and each takes memory.
 const MOST_AT_ONCE: usize = 4;
 
-/// How guests are booted, and what is a change.
+/// How guests are booted, and which cases are counted.
 #[derive(clap::Args)]
 pub struct Counting {
-    /// Ask all cases that FILTER matches, and not only those of which the instruction clock tells something
+    /// Count all cases that FILTER matches, not only those for which counted instructions are useful
     #[arg(long)]
     all: bool,
     /// Memory of a guest, MiB
@@ -43,7 +43,7 @@ pub struct Counting {
     pub(super) guest_binary: Option<PathBuf>,
 }
 
-/// Where kernels are looked for.
+/// The places where kernels are looked for; downloads go into the store of `home`.
 pub fn kernel_supply(home: &Path) -> Supply {
     Supply {
         downloads: Store::at(home).home().join("kernels"),
@@ -53,10 +53,10 @@ pub fn kernel_supply(home: &Path) -> Supply {
     }
 }
 
-/// Boots both kernels, and keeps their counts in the store.
+/// Boots both kernels, saves their counts in the store, and returns them.
 ///
 /// # Errors
-/// No case matches, a kernel is not to be had, something that guests need is missing, or a signal came.
+/// No case matches, something that guests need is missing, a file cannot be written, or a signal came.
 pub fn count_and_save(
     kernels: &[Kernel; 2],
     filter: &Filter,
@@ -72,7 +72,7 @@ pub fn count_and_save(
     Ok(counts)
 }
 
-/// Everything that boots need but their kernels.
+/// Everything that boots need apart from the kernels.
 pub(super) struct Ready<'a> {
     counting: &'a Counting,
     pub(super) asked: Questions,
@@ -81,7 +81,7 @@ pub(super) struct Ready<'a> {
 }
 
 impl Counting {
-    /// Checks all that can be checked before minutes of booting.
+    /// Selects the cases and loads the program for the guest, so that errors show before minutes of booting.
     ///
     /// # Errors
     /// No case matches, there is no emulator, or there is no program for the guest.
@@ -93,7 +93,7 @@ impl Counting {
         Ok(Ready { counting: self, asked, program, architecture })
     }
 
-    /// What boots guests as the flags say, without an initramfs and a plugin.
+    /// How guests are booted by these flags, still without an initramfs and a plugin.
     pub(super) fn guest_machine(&self, scratch: &Scratch) -> Machine {
         Machine {
             memory_mib: self.memory,
@@ -105,16 +105,16 @@ impl Counting {
         }
     }
 
-    /// What emulates guests, for the record.
+    /// The emulator and the processor of the guests, for the record.
     pub(super) fn describe_machine(&self, architecture: &Architecture) -> String {
         let processor = self.guest_cpu.as_deref().unwrap_or(architecture.processor);
         format!("{}, processor {processor}", emulator::version(architecture))
     }
 
-    /// The cases that are asked.
+    /// The cases that match and are counted, with their iterations.
     ///
     /// # Errors
-    /// None matches.
+    /// No case matches.
     pub fn selected_questions(&self, filter: &Filter) -> Result<Questions> {
         let matches = filter.matcher()?;
         let asked = select_questions(case_ids(GROUPS).into_iter().filter(|id| matches(id)), self.all);
@@ -129,7 +129,7 @@ impl Counting {
 }
 
 impl Ready<'_> {
-    /// Boots both kernels and counts.
+    /// Boots both kernels and counts the cases on each.
     ///
     /// # Errors
     /// There is no emulator, a file cannot be written, or a signal came.
@@ -153,7 +153,8 @@ impl Ready<'_> {
         })
     }
 
-    /// Boots both kernels this often, with the plugin as `adjust` leaves it. The text is why there is no plugin, if there is none.
+    /// Boots each kernel `boots` times, with the plugin as `adjust` returns it. The returned text says why the emulator loads no
+    /// plugin; `None` if it does.
     ///
     /// # Errors
     /// There is no emulator, a file cannot be written, or a signal came.
@@ -205,7 +206,7 @@ impl Ready<'_> {
     }
 }
 
-/// Writes the counts to the store; their path.
+/// Writes the counts to the store, and returns their path.
 fn save_counts(home: &Path, counts: &InstructionCounts) -> Result<PathBuf> {
     let path = Store::at(home).home().join("counts").join(format!("{}.json", counts.run));
     let bytes = serde_json::to_vec(counts).map_err(|e| Error::file(&path, "writing as JSON", e.into()))?;

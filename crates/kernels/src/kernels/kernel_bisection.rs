@@ -1,5 +1,5 @@
-//! `syscost kernels bisect`: between which two packages a count has changed, or, as a step of `git bisect run`, whether one
-//! kernel counts as a good one does.
+//! `syscost kernels bisect`: finds the two neighbouring packages between which a count changed. As a step of `git bisect run` it
+//! decides whether one kernel has the count of a good one.
 
 use super::counting::{Counting, Ready, kernel_supply};
 use super::why;
@@ -50,7 +50,7 @@ pub(super) struct BisectArgs {
 pub(super) fn bisect(args: &BisectArgs) -> Result<ExitCode> {
     match (&args.step, &args.bad) {
         (Some(kernel), _) => Ok(run_step(args, kernel).unwrap_or_else(|error| {
-            // Exit code 1 would say "bad", and 2 would end the bisection.
+            // `git bisect run` takes exit codes 1 to 127 as "bad", except 125, which skips the revision.
             page::warn(&error);
             Exit::Skipped.into()
         })),
@@ -59,7 +59,7 @@ pub(super) fn bisect(args: &BisectArgs) -> Result<ExitCode> {
     }
 }
 
-/// One case of a pair of kernels.
+/// The means to count one case on pairs of kernels.
 struct Bench<'a> {
     ready: Ready<'a>,
     supply: Supply,
@@ -104,7 +104,7 @@ fn run_step(args: &BisectArgs, name: &str) -> Result<ExitCode> {
     .into())
 }
 
-/// The count, what it was on the good kernel, and the verdict.
+/// A line with the count, its change from the good kernel, and the verdict.
 fn verdict_line(row: &CountedRow) -> String {
     let [Some(good), Some(other)] = &row.sides else {
         return row.reason.clone().unwrap_or_default();
@@ -165,13 +165,13 @@ fn bisect_packages(args: &BisectArgs, bad: &str) -> Result<ExitCode> {
     let neighbours = [bench.fetch_kernel(&range[last_good])?, bench.fetch_kernel(&range[first_bad])?];
     match why::function_tables(&bench.ready, &neighbours) {
         Ok(tables) => page::write(&tables)?,
-        // The step is found all the same.
+        // The bisection has its result without the tables.
         Err(error) => page::warn(&error),
     }
     Ok(Exit::Success.into())
 }
 
-/// Whether it has changed; `None` where that cannot be said.
+/// Whether the verdict is a change; `None` if it is undecided.
 fn has_changed(verdict: Verdict) -> Option<bool> {
     match verdict {
         Verdict::Same => Some(false),
@@ -180,19 +180,19 @@ fn has_changed(verdict: Verdict) -> Option<bool> {
     }
 }
 
-/// Halves a range whose first kernel is good and whose last is bad. It ends at two neighbours, or where none of
-/// the kernels between the two can be judged.
+/// Halves a range whose first kernel is good and whose last is bad. Returns the last good and the first bad kernel: neighbours,
+/// unless the kernels between them cannot be judged.
 fn narrow_range(length: usize, changed: &mut dyn FnMut(usize) -> Result<Option<bool>>) -> Result<[usize; 2]> {
     let (mut good, mut bad) = (0, length - 1);
-    let mut mute = vec![false; length];
+    let mut unjudged = vec![false; length];
     loop {
         let middle = (good + bad) / 2;
-        let open = (good + 1..bad).filter(|at| !mute[*at]).min_by_key(|at| at.abs_diff(middle));
-        let Some(at) = open else { return Ok([good, bad]) };
+        let next = (good + 1..bad).filter(|at| !unjudged[*at]).min_by_key(|at| at.abs_diff(middle));
+        let Some(at) = next else { return Ok([good, bad]) };
         match changed(at)? {
             Some(true) => bad = at,
             Some(false) => good = at,
-            None => mute[at] = true,
+            None => unjudged[at] = true,
         }
     }
 }
@@ -201,17 +201,17 @@ fn narrow_range(length: usize, changed: &mut dyn FnMut(usize) -> Result<Option<b
 mod tests {
     use super::*;
 
-    fn found(length: usize, first_bad: usize, mute: &[usize]) -> ([usize; 2], usize) {
+    fn found(length: usize, first_bad: usize, unjudged: &[usize]) -> ([usize; 2], usize) {
         let mut asked = 0;
         let mut changed = |at: usize| {
             asked += 1;
-            Ok((!mute.contains(&at)).then_some(at >= first_bad))
+            Ok((!unjudged.contains(&at)).then_some(at >= first_bad))
         };
         (narrow_range(length, &mut changed).expect("no error"), asked)
     }
 
     #[test]
-    fn every_step_is_found_by_halving() {
+    fn the_first_bad_kernel_of_sixteen_is_found_in_four_steps() {
         for first_bad in 1..16 {
             let (ends, asked) = found(16, first_bad, &[]);
             assert_eq!(ends, [first_bad - 1, first_bad]);
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_counted_is_gone_round() {
+    fn kernels_that_cannot_be_judged_are_passed_over() {
         assert_eq!(found(8, 5, &[3, 4]).0, [2, 5]);
         assert_eq!(found(8, 7, &[1, 2, 3]).0, [6, 7]);
     }

@@ -1,4 +1,4 @@
-//! `syscost kernels session`: kernels of this machine itself, over reboots; and what a person sees of it.
+//! `syscost kernels session`: measures kernels on this machine itself, over reboots, and prints the plan and the progress.
 
 use crate::reboot::boot_kernel::{BootKernel, INSTALLED, Running};
 use crate::reboot::boot_loader::{self, BootLoader};
@@ -32,13 +32,13 @@ use syscost_platform::{plain_file, signal};
 #[derive(Subcommand)]
 pub(super) enum SessionCommand {
     Start(Start),
-    /// Print how far a session has come
+    /// Print the progress of a session
     ///
     /// A kernel a line: whole boots of those wanted, records, and why it was given up. In a pipe, between tabs.
     Status(Which),
-    /// End a session early: no further restart; its records are kept, and `resume` goes on with it
+    /// End a session early: no further restart; its records are kept, and `resume` continues it
     Stop(Which),
-    /// Go on with a session, as its unit does after each boot
+    /// Continue a session, as its unit does after each boot
     Resume(Which),
 }
 
@@ -69,12 +69,12 @@ pub(super) struct Start {
     yes: bool,
     #[command(flatten)]
     home: Home,
-    /// What `syscost record` is given in each boot: a filter, --scale, --dir
+    /// Arguments of `syscost record` in each boot: a filter, --scale, --dir
     #[arg(value_name = "RECORD ARGUMENTS", last = true)]
     record: Vec<String>,
 }
 
-/// Which session.
+/// The session that a command is for.
 #[derive(clap::Args)]
 pub(super) struct Which {
     /// Name of the session
@@ -129,7 +129,7 @@ fn start(args: &Start) -> Result<ExitCode> {
     continue_session(plan, &path, &home)
 }
 
-/// The plan, after all has been checked that can be before the first restart.
+/// The plan for these arguments, after every check that is possible before the first restart.
 fn make_plan(args: &Start) -> Result<BootPlan> {
     ResumeUnit::for_session(&args.name)?;
     let home = args.home.directory();
@@ -168,13 +168,13 @@ fn make_plan(args: &Start) -> Result<BootPlan> {
 
 /// Refuses two kernels with the same identity: they would be measured as one.
 fn refuse_twins(kernels: &[BootKernel]) -> Result<()> {
-    let says = |kernel: &BootKernel| {
+    let identity = |kernel: &BootKernel| {
         let mut words: Vec<_> = kernel.command_line_words().map(str::to_owned).collect();
         words.sort();
         (kernel.release.clone(), words)
     };
     for (at, kernel) in kernels.iter().enumerate() {
-        if let Some(twin) = kernels[..at].iter().find(|other| says(other) == says(kernel)) {
+        if let Some(twin) = kernels[..at].iter().find(|other| identity(other) == identity(kernel)) {
             return Err(Error::Usage(format!(
                 "{} and {} both say that they are {}: build one with another CONFIG_LOCALVERSION",
                 twin.name, kernel.name, kernel.release
@@ -184,6 +184,7 @@ fn refuse_twins(kernels: &[BootKernel]) -> Result<()> {
     Ok(())
 }
 
+/// GRUB if it is installed and no kernel has words for its command line, else kexec.
 fn default_loader(kernels: &[BootKernel]) -> BootLoader {
     let has_grub = ["grub-reboot", "grub2-reboot"].into_iter().any(|tool| find_on_path(tool).is_some());
     let has_words = kernels.iter().any(|kernel| !kernel.words.is_empty());
@@ -208,7 +209,7 @@ fn stop(which: &Which) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The plan before it begins.
+/// The text of a plan before its first restart: its kernels, and the number of its restarts.
 pub(super) fn render_plan(plan: &BootPlan, layout: Layout) -> String {
     let row = |kernel: &BootKernel| {
         [kernel.name.clone(), kernel.release.clone(), kernel.image.display().to_string()]
@@ -234,7 +235,7 @@ pub(super) fn render_plan(plan: &BootPlan, layout: Layout) -> String {
     )
 }
 
-/// How far a session has come.
+/// The progress of a session as text, kernel by kernel.
 pub(super) fn render_progress(plan: &BootPlan, is_going_on: bool, layout: Layout) -> String {
     let row = |(at, kernel): (usize, &BootKernel)| {
         let boots = plan.boots.iter().filter(|boot| boot.kernel == at);
@@ -253,6 +254,7 @@ pub(super) fn render_progress(plan: &BootPlan, is_going_on: bool, layout: Layout
     format!("{table}\n{}\n", next_step_sentence(plan, is_going_on))
 }
 
+/// The state of a session and the next command, in a sentence. `is_going_on` says that its unit is installed.
 fn next_step_sentence(plan: &BootPlan, is_going_on: bool) -> String {
     let has_all =
         |at: usize| plan.count_whole_boots(at) >= plan.wanted as usize || plan.kernels[at].given_up.is_some();
@@ -269,12 +271,12 @@ fn render_table<const N: usize>(head: [&str; N], mut rows: Vec<[String; N]>, lay
     page::columns_text(&rows, page::table_width(layout))
 }
 
-// A session is taken up: by its unit after each boot, or by hand.
+// A session continues: its unit resumes it after each boot, or the user does.
 
-/// How often a waiting session looks for a signal.
+/// The time between two checks for a signal while a session waits.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// This machine.
+/// This machine, as a session uses it.
 struct ThisMachine<'a> {
     path: &'a Path,
     record: record::Args,
@@ -313,13 +315,13 @@ impl Machine for ThisMachine<'_> {
     }
 }
 
-/// Takes a session up.
+/// Continues a session that was planned before.
 fn resume(which: &Which) -> Result<ExitCode> {
     let (plan, path) = which.load_plan()?;
     continue_session(plan, &path, &which.home.directory())
 }
 
-/// Goes on with this plan until the machine restarts or nothing is left to do.
+/// Continues this plan until the machine restarts, a signal comes or nothing is left to do.
 fn continue_session(mut plan: BootPlan, path: &Path, home: &Path) -> Result<ExitCode> {
     let _alone = lock_exclusively(path)?;
     signal::watch_signals()?;
@@ -339,7 +341,7 @@ fn continue_session(mut plan: BootPlan, path: &Path, home: &Path) -> Result<Exit
     Ok(Exit::Success.or_signal(signal::pending()).into())
 }
 
-/// Two processes of one session would disturb each other.
+/// Locks the directory of plans, so that no second process measures a session at the same time.
 fn lock_exclusively(path: &Path) -> Result<Flock<File>> {
     let directory = path.parent().unwrap_or(path);
     let file = plain_file::open_directory(directory).map_err(|e| Error::file(directory, "opening", e))?;
@@ -360,7 +362,7 @@ fn resume_command(name: &str, home: &Path) -> Result<Vec<String>> {
     Ok([vec![text(&own_executable()?)?], own.to_vec(), vec![text(home)?]].concat())
 }
 
-/// Removes the unit, and gives the machine its own kernel back.
+/// Removes the unit, and restarts into the kernel in which the session was planned, if another one runs.
 fn end_session(plan: &BootPlan, unit: &ResumeUnit) -> Result<ExitCode> {
     unit.remove()?;
     page::write(&render_progress(plan, false, layout()))?;

@@ -1,5 +1,5 @@
-//! `syscost kernels why`: which functions make up the difference of a case between two kernels, as tables and as flame graphs:
-//! of A, of B, and of B coloured by its difference from A.
+//! `syscost kernels why`: the functions that make up the difference of a case between two kernels, as tables and as three flame
+//! graphs: of A, of B, and of B coloured by its difference from A.
 
 mod function_rows;
 
@@ -67,13 +67,13 @@ enum WhyFormat {
     Csv,
 }
 
-/// What both kernels have executed.
+/// The executed instructions of both kernels, and their differences.
 struct Executed {
     logs: [ExecutionLog; 2],
     sides: [GuestSide; 2],
     notes: Vec<String>,
     cases: Vec<CaseDifference>,
-    /// Cases without a difference, and why.
+    /// A sentence for each case that one kernel did not count: its id and the reason.
     missing: Vec<String>,
 }
 
@@ -109,7 +109,7 @@ fn execute(args: &WhyArgs) -> Result<Executed> {
     execute_on(&ready, &kernels, args.disassemble.is_some())
 }
 
-/// The tables of functions of two kernels, for a command that has found that they differ.
+/// The tables of functions of two kernels as text, for a command that has found a difference.
 ///
 /// # Errors
 /// This emulator loads no plugin, a file cannot be written, or a signal came.
@@ -144,7 +144,7 @@ fn execute_on(ready: &Ready<'_>, kernels: &[Kernel; 2], has_listing: bool) -> Re
     Ok(Executed { logs, sides: outcome.sides, notes, cases, missing })
 }
 
-/// The difference of a case, with what took the place of functions that only one kernel has.
+/// The difference of a case, with notes on the functions that only one kernel executes.
 fn difference(logs: &[ExecutionLog; 2], id: &str, iterations: u64) -> Option<CaseDifference> {
     let logs = [&logs[0], &logs[1]];
     let mut difference = CaseDifference::between(logs, id, iterations)?;
@@ -169,7 +169,7 @@ fn function_tables_text(args: &WhyArgs, executed: &Executed) -> String {
     said + &page::wrap_sentences(&executed.missing, layout)
 }
 
-/// Writes three graphs of each case; their paths.
+/// Writes three flame graphs of each case, and returns their paths.
 ///
 /// # Errors
 /// A file cannot be written.
@@ -191,13 +191,16 @@ fn write_flame_graphs(directory: &Path, executed: &Executed, naming: &Naming<'_>
     Ok(written)
 }
 
+/// Own instructions by path, from the outermost function to the innermost.
 type Stacks<'a> = BTreeMap<Vec<&'a str>, i64>;
 
+/// The input of a flame graph of one kernel: a line of folded stack and count for each path.
 fn lines_of_side(stacks: &Stacks<'_>) -> Vec<String> {
     let whole = stacks.iter().filter(|(_, count)| **count > 0);
     whole.map(|(path, count)| format!("{} {count}", path.join(";"))).collect()
 }
 
+/// The input of a differential flame graph: a line of folded stack, count in A and count in B for each path.
 fn lines_of_both(stacks: &[Stacks<'_>; 2]) -> Vec<String> {
     let paths: BTreeSet<_> = stacks.iter().flat_map(BTreeMap::keys).collect();
     let count = |side: usize, path: &Vec<&str>| stacks[side].get(path).copied().unwrap_or(0).max(0);

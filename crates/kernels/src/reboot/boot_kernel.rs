@@ -1,5 +1,5 @@
-//! A kernel that this machine can boot: its image, the initramfs beside it, and words for its command line; and the kernel
-//! that runs, as it describes itself.
+//! A kernel that this machine can boot: its image, the initramfs beside it, and words for its command line. Also the running
+//! kernel: its release, command line and boot.
 
 use crate::guest::debian::version_numbers;
 use serde::{Deserialize, Serialize};
@@ -14,34 +14,34 @@ use syscost_platform::plain_file;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BootKernel {
-    /// As it was named, with the words behind `@`.
+    /// Its name as the user gave it, with the words behind `@`.
     pub name: String,
-    /// What it says it is, `uname -r`.
+    /// Its release, as `uname -r` prints it.
     pub release: String,
-    /// The image.
+    /// The file of its image.
     pub image: PathBuf,
     /// The initramfs that its distribution made for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initramfs: Option<PathBuf>,
-    /// What is added to the machine's own command line.
+    /// Words that are added to the machine's own command line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub words: String,
-    /// Why it is measured no further.
+    /// Why the session measures it no further; `None` if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given_up: Option<String>,
 }
 
-/// Where distributions install kernels.
+/// The directory in which distributions install kernels.
 pub const INSTALLED: &str = "/boot";
-/// What the names of images begin with.
+/// The beginning of the names of images.
 const IMAGE: &str = "vmlinuz-";
 
 impl BootKernel {
-    /// The kernel of this name among those installed in `directory`: a release, the beginning of one (the newest), or the path
-    /// of an image; behind an `@` words for its command line.
+    /// The kernel of this name: a release installed in `directory`, the beginning of one (the newest is meant), or the path of an
+    /// image. Words for its command line may follow behind `@`.
     ///
     /// # Errors
-    /// There is none, or the image does not say its release.
+    /// There is no such kernel, or neither the image nor its name states the release.
     pub fn find(name: &str, directory: &Path) -> Result<Self> {
         let (place, words) = name.split_once('@').unwrap_or((name, ""));
         let image = if place.contains('/') { place.into() } else { find_installed_image(place, directory)? };
@@ -57,12 +57,12 @@ impl BootKernel {
         })
     }
 
-    /// The words for its command line.
+    /// The words for its command line, one by one.
     pub fn command_line_words(&self) -> impl Iterator<Item = &str> {
         self.words.split_whitespace()
     }
 
-    /// Whether this is the running kernel: its release, its words, and no word of `others`.
+    /// Whether this is the running kernel: that has its release, all its words, and no other word of `others`.
     pub(super) fn is_running(&self, running: &Running, others: &[&str]) -> bool {
         let has = |word: &str| running.command_line.split_whitespace().any(|known| known == word);
         let is_own = |word: &str| self.command_line_words().any(|own| own == word);
@@ -72,7 +72,7 @@ impl BootKernel {
     }
 }
 
-/// The image of the newest installed release that is this name or begins with it at a boundary.
+/// The image of the installed release `name`, or else of the newest one that begins with `name` at the end of a number.
 fn find_installed_image(name: &str, directory: &Path) -> Result<PathBuf> {
     let entries = std::fs::read_dir(directory).map_err(|e| Error::file(directory, "listing kernels", e))?;
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
@@ -93,7 +93,7 @@ fn find_installed_image(name: &str, directory: &Path) -> Result<PathBuf> {
     })
 }
 
-/// The release that an image says it is, or that its name says.
+/// The release that the header of an image states, or else the one in its file name.
 fn read_release(image: &Path) -> Result<String> {
     let file = plain_file::open(image)?;
     let named = || Some(image.file_name()?.to_str()?.strip_prefix(IMAGE)?.to_owned());
@@ -105,7 +105,8 @@ fn read_release(image: &Path) -> Result<String> {
     })
 }
 
-/// What a bzImage says of itself: `kernel_version`, less 0x200, is where the text begins (Documentation/arch/x86/boot.rst).
+/// The release in the header of a bzImage: its text begins 0x200 bytes behind the offset in the field `kernel_version`
+/// (Documentation/arch/x86/boot.rst).
 fn release_in_header(file: &File) -> Option<String> {
     const KERNEL_VERSION: usize = 0x20e;
     let mut head = [0; KERNEL_VERSION + 2];
@@ -118,7 +119,7 @@ fn release_in_header(file: &File) -> Option<String> {
     is_plain.then(|| String::from_utf8_lossy(word).into_owned())
 }
 
-/// The initramfs of a release beside its image, as Debian, Fedora, SUSE and Arch name it.
+/// The initramfs of a release beside its image, under a name that Debian, Fedora, SUSE or Arch gives it.
 fn find_initramfs(image: &Path, release: &str) -> Option<PathBuf> {
     let beside = image.parent()?;
     let names =
@@ -126,23 +127,23 @@ fn find_initramfs(image: &Path, release: &str) -> Option<PathBuf> {
     names.into_iter().map(|name| beside.join(name)).find(|file| file.is_file())
 }
 
-/// A kernel that runs.
+/// The identity of a running kernel and of its boot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Running {
-    /// `uname -r`.
+    /// Its release, as `uname -r` prints it.
     pub release: String,
-    /// `/proc/cmdline`.
+    /// Its command line, `/proc/cmdline`.
     pub command_line: String,
-    /// The kernel's name of this boot, `/proc/sys/kernel/random/boot_id`.
+    /// The kernel's unique name of this boot, `/proc/sys/kernel/random/boot_id`.
     pub boot: String,
 }
 
 impl Running {
-    /// The running kernel.
+    /// The kernel that runs now.
     ///
     /// # Errors
-    /// The kernel does not show which it is, or which boot this is.
+    /// The kernel does not show its release or the name of the boot.
     pub fn now(files: &KernelFiles) -> Result<Self> {
         let line = |file: &str| {
             let missing =
@@ -161,7 +162,7 @@ impl Running {
 mod tests {
     use super::*;
 
-    /// A directory with images of these releases, as bzImages say them.
+    /// A directory with bzImages whose headers state these releases.
     fn boot(releases: &[&str]) -> tempfile::TempDir {
         let directory = tempfile::tempdir().unwrap();
         for release in releases {
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_means_the_newest_installed_release_that_begins_with_it() {
+    fn a_version_selects_the_newest_installed_release_that_begins_with_it() {
         let boot = boot(&["6.1.0-9-amd64", "6.1.0-47-amd64", "6.12.0-rc1"]);
         let found = |name| BootKernel::find(name, boot.path()).map(|kernel| kernel.release);
         assert_eq!(found("6.1").unwrap(), "6.1.0-47-amd64");
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_says_its_release_whatever_its_name_is() {
+    fn the_release_is_read_from_the_image_whatever_its_file_name() {
         let boot = boot(&["6.12.0-rc1"]);
         let own = boot.path().join("bzImage");
         std::fs::rename(boot.path().join("vmlinuz-6.12.0-rc1"), &own).unwrap();
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_is_told_from_another_by_its_words_too() {
+    fn kernels_of_one_release_are_distinguished_by_their_words() {
         let kernel = |words: &str| BootKernel {
             name: String::new(),
             release: "6.12".into(),

@@ -1,4 +1,4 @@
-//! How the next kernel is chosen: by GRUB for one boot, or by kexec. Of GRUB's menu as much is read as names one entry:
+//! How the next kernel is chosen: by GRUB for one boot, or by kexec. GRUB's menu is read only to find the name of an entry:
 //! `submenu>entry`, by their identifiers.
 
 use super::boot_kernel::BootKernel;
@@ -23,15 +23,15 @@ pub enum BootLoader {
     Kexec,
 }
 
-/// The programs of GRUB under the names that distributions give them, and where the menu lies then.
+/// GRUB's program under the names that distributions give it, each with the path of the menu.
 const GRUB: [(&str, &str); 2] =
     [("grub-reboot", "/boot/grub/grub.cfg"), ("grub2-reboot", "/boot/grub2/grub.cfg")];
 
 impl BootLoader {
-    /// Checks that these kernels can be booted in this way.
+    /// Checks that this loader can boot these kernels.
     ///
     /// # Errors
-    /// A program or an entry of the menu is missing, or a kernel has words that the way cannot carry.
+    /// A program or an entry of the menu is missing, or a kernel has words for its command line, which GRUB cannot add.
     pub fn check_kernels(self, kernels: &[BootKernel]) -> Result<()> {
         find_program("systemctl", "a session is taken up after each boot by a unit of systemd")?;
         match self {
@@ -42,7 +42,7 @@ impl BootLoader {
         }
     }
 
-    /// Restarts the machine into a kernel; answers once that has been asked for.
+    /// Requests a restart of the machine into a kernel, and returns before the restart.
     ///
     /// # Errors
     /// The kernel cannot be loaded.
@@ -61,22 +61,22 @@ impl BootLoader {
     }
 }
 
-/// Restarts the machine into what it boots otherwise.
+/// Requests a restart of the machine into its default kernel.
 ///
 /// # Errors
-/// It is refused.
+/// systemd refuses the restart.
 pub fn restart_machine() -> Result<()> {
     request_restart("reboot")
 }
 
-/// Asks systemd for a restart, and does not wait for it: the restart ends this process, and `systemctl` with it, before it would answer.
+/// Requests a restart from systemd without waiting: the restart would end this process and `systemctl` before the reply.
 fn request_restart(verb: &str) -> Result<()> {
     run_command(Command::new("systemctl").args(["--no-block", verb]))
 }
 
 /// Arguments of kexec(8): image, initramfs, and the planning boot's command line plus the kernel's own words.
 fn kexec_arguments(kernel: &BootKernel, base: &Running) -> Vec<String> {
-    // Put there by a boot loader, for the image that it had loaded.
+    // A boot loader added these words for the image that it loaded.
     let is_of_loader = |word: &&str| word.starts_with("BOOT_IMAGE=") || word.starts_with("initrd=");
     let line = base
         .command_line
@@ -123,7 +123,7 @@ fn missing_program(name: &str, why: &str) -> Error {
 /// Runs a program to its end.
 ///
 /// # Errors
-/// It cannot be started, or fails; with the last line that it said.
+/// The program cannot be started, or fails; then the error quotes the last line of its standard error.
 pub(super) fn run_command(command: &mut Command) -> Result<()> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.stdin(Stdio::null()).output().map_err(|e| missing_program(&name, &e.to_string()))?;
@@ -136,9 +136,9 @@ pub(super) fn run_command(command: &mut Command) -> Result<()> {
     Err(Error::Missing(format!("{name} failed ({}): {last}", output.status)))
 }
 
-/// The entry that boots an image, as `grub-reboot` names it; entries for recovery are none.
+/// The name for `grub-reboot` of the entry that boots an image; entries for recovery are passed over.
 ///
-/// `menu` is the text of grub.cfg. Its own functions begin a line with `menuentry` or `submenu`, a title, and
+/// `menu` is the text of grub.cfg. An entry begins with a line of `menuentry` or `submenu`, a title, and
 /// `$menuentry_id_option 'IDENTIFIER'` before the brace (grub-mkconfig's 10_linux).
 pub(super) fn find_entry(menu: &str, image: &str) -> Option<String> {
     let mut open: Vec<Option<String>> = Vec::new();
@@ -155,7 +155,7 @@ pub(super) fn find_entry(menu: &str, image: &str) -> Option<String> {
     None
 }
 
-/// The text behind `$menuentry_id_option`; without one the title.
+/// The quoted text behind `$menuentry_id_option`, or the title if there is none.
 fn parse_identifier(line: &str) -> Option<String> {
     let behind = line.split_once("menuentry_id_option").map_or(line, |(_, behind)| behind);
     let quote = behind.find(['\'', '"'])?;
@@ -164,7 +164,8 @@ fn parse_identifier(line: &str) -> Option<String> {
     Some(rest[1..end].to_owned())
 }
 
-/// Whether this line loads the image, for a whole system: its path may be one below the mount of `/boot`.
+/// Whether this line boots the image, and not for recovery. Only file names are compared, since the menu's path may begin at the
+/// file system of `/boot`.
 fn is_boot_line(line: &str, image: &str) -> bool {
     let file = image.rsplit('/').next().unwrap_or(image);
     let mut words = line.split_whitespace().skip(1);
@@ -172,6 +173,7 @@ fn is_boot_line(line: &str, image: &str) -> bool {
     is_image && !words.any(|word| matches!(word, "single" | "recovery" | "rescue"))
 }
 
+/// The identifiers of the open submenus and the entry, joined by `>`; `None` outside of entries.
 fn entry_path(open: &[Option<String>]) -> Option<String> {
     let names: Vec<_> = open.iter().flatten().map(String::as_str).collect();
     (!names.is_empty()).then(|| names.join(">"))
@@ -206,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_fails_is_quoted() {
+    fn the_error_of_a_failed_program_quotes_it() {
         let sentence =
             run_command(Command::new("sh").args(["-c", "echo no such entry >&2; exit 3"])).unwrap_err();
         assert!(sentence.to_string().contains("no such entry"), "{sentence}");
@@ -242,16 +244,16 @@ menuentry "Own" {
 "#;
 
     #[test]
-    fn an_entry_is_named_through_its_submenu_and_recovery_is_none() {
+    fn an_entry_is_named_with_its_submenu_and_recovery_entries_are_passed_over() {
         assert_eq!(find_entry(MENU, "/boot/vmlinuz-6.12.1").as_deref(), Some("gnulinux-simple-1234"));
         let inner = Some("gnulinux-advanced-1234>gnulinux-6.1.0-47-advanced-1234");
         assert_eq!(find_entry(MENU, "/boot/vmlinuz-6.1.0-47").as_deref(), inner);
-        // With /boot on a file system of its own the menu's paths begin there.
+        // If /boot is a file system of its own, the menu's paths begin at its root.
         assert_eq!(find_entry(MENU, "/boot/bzImage-own").as_deref(), Some("Own"));
     }
 
     #[test]
-    fn an_image_that_is_in_no_entry_has_no_name() {
+    fn an_image_without_an_entry_is_not_found() {
         assert_eq!(find_entry(MENU, "/boot/vmlinuz-6.1.0"), None);
         assert_eq!(find_entry("", "/boot/vmlinuz"), None);
         assert_eq!(find_entry("}\n}\nmenuentry {\nlinux /a\n}", "/a"), None);

@@ -1,4 +1,4 @@
-//! What a session over reboots is to do, and what it has done: plain data, and the next step as a function of it.
+//! The plan of a session over reboots and its progress: plain data, from which a function computes the next step.
 
 use super::boot_kernel::{BootKernel, Running};
 use super::boot_loader::BootLoader;
@@ -9,7 +9,7 @@ use syscost_platform::error::{Error, Result};
 
 /// The version of the layout.
 pub const LAYOUT: u32 = 1;
-/// Restarts without a whole boot after which a kernel is given up: one may be lost to a power cut, and one to the kernel.
+/// A kernel is given up after this many restarts without a whole boot: a power cut may spoil one, and the kernel another.
 pub const TRIES: u32 = 3;
 
 /// A session over reboots.
@@ -26,7 +26,7 @@ pub struct BootPlan {
     pub kernels: Vec<BootKernel>,
     /// Boots wanted of each kernel.
     pub wanted: u32,
-    /// Processes wanted of each boot: each measures all cases, and has a record of its own.
+    /// Processes wanted in each boot: each measures all cases, and has a record of its own.
     pub processes: u32,
     /// Further words for `syscost record`.
     pub record: Vec<String>,
@@ -44,20 +44,20 @@ pub struct BootPlan {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Boot {
-    /// Which of the plan's kernels ran.
+    /// The kernel that ran, as its index in the plan's kernels.
     pub kernel: usize,
-    /// The kernel's name of the boot.
+    /// The boot's unique name, [`Running::boot`].
     pub boot: String,
     /// When measuring began, Unix seconds.
     pub began: u64,
-    /// The records, one a process.
+    /// The names of the records, one for each process.
     pub records: Vec<String>,
 }
 
-/// What comes next; a kernel is a number in the plan.
+/// The next step; a kernel is its index in the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Measure this kernel, which runs.
+    /// Measure this kernel, which is running.
     Measure(usize),
     /// Restart into this kernel.
     Restart(usize),
@@ -71,7 +71,7 @@ impl BootPlan {
     /// Reads a plan.
     ///
     /// # Errors
-    /// There is none, or the file is damaged or of another version.
+    /// There is no plan, or the file is damaged or of another version.
     pub fn load(path: &Path) -> Result<Self> {
         let remedy = "plan the session again; its records are kept";
         let wrong =
@@ -85,7 +85,7 @@ impl BootPlan {
         Err(wrong("plan", &format!("version {LAYOUT}"), plan.plan.to_string()))
     }
 
-    /// Writes the plan in place of an earlier one, so that a power cut leaves the one or the other.
+    /// Replaces the file of the plan atomically: after a power cut it has the old plan or the new one.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -93,7 +93,7 @@ impl BootPlan {
         store::replace_file(path, &self.to_json(path)?)
     }
 
-    /// Writes the plan, and replaces none.
+    /// Writes a new plan; an existing file is an error.
     ///
     /// # Errors
     /// There is a plan of this name, or the file cannot be written.
@@ -110,12 +110,12 @@ impl BootPlan {
         boot.records.len() >= self.processes as usize
     }
 
-    /// Whole boots of a kernel.
+    /// The number of whole boots of a kernel.
     pub fn count_whole_boots(&self, kernel: usize) -> usize {
         self.boots.iter().filter(|boot| boot.kernel == kernel && self.is_whole(boot)).count()
     }
 
-    /// What comes next while this kernel runs.
+    /// The next step while this kernel runs.
     pub fn next(&self, running: &Running) -> Next {
         let Some(kernel) = self.next_kernel() else { return Next::Done };
         if self.is_running_kernel(kernel, running) && self.is_boot_usable(kernel, running) {
@@ -124,7 +124,8 @@ impl BootPlan {
         if self.tries < TRIES { Next::Restart(kernel) } else { Next::GiveUp(kernel) }
     }
 
-    /// The next kernel with too few whole boots. The order A B B A A B … lets a drift affect all kernels alike.
+    /// The next kernel with too few whole boots; `None` if there is none. The order is A B B A A B …, so that a drift affects all
+    /// kernels alike.
     fn next_kernel(&self) -> Option<usize> {
         let mut whole: Vec<_> =
             (0..self.kernels.len()).map(|kernel| self.count_whole_boots(kernel)).collect();
@@ -139,12 +140,14 @@ impl BootPlan {
         self.kernel_order().filter(goes_on).find(is_missing)
     }
 
+    /// The kernels in the order of their boots: forwards in one round, backwards in the next.
     fn kernel_order(&self) -> impl Iterator<Item = usize> + '_ {
         let last = self.kernels.len().saturating_sub(1);
         (0..self.wanted)
             .flat_map(move |round| (0..=last).map(move |n| if round % 2 == 0 { n } else { last - n }))
     }
 
+    /// Whether this kernel of the plan runs. Words that the planning boot had too do not distinguish kernels.
     fn is_running_kernel(&self, kernel: usize, running: &Running) -> bool {
         let known: Vec<_> = self.planned_in.command_line.split_whitespace().collect();
         let all = self.kernels.iter().flat_map(BootKernel::command_line_words);
@@ -159,7 +162,7 @@ impl BootPlan {
         running.boot != self.planned_in.boot && !self.boots.iter().any(|boot| is_spent(&boot))
     }
 
-    /// The entry of this boot, made if there is none.
+    /// The index of the entry of this boot, which is added if it is missing.
     pub(super) fn find_or_add_boot(&mut self, kernel: usize, running: &Running, now: u64) -> usize {
         let known = self.boots.iter().position(|boot| boot.boot == running.boot);
         known.unwrap_or_else(|| {
@@ -172,12 +175,12 @@ impl BootPlan {
 
 // One step of a session: measure in this boot, or restart into the next kernel.
 
-/// What a session does to a machine.
+/// The operations of a session on a machine; tests replace them.
 pub trait Machine {
     /// The kernel that runs now.
     ///
     /// # Errors
-    /// It does not show which it is.
+    /// The kernel does not show its identity.
     fn running_kernel(&self) -> Result<Running>;
 
     /// Waits until the boot has settled.
@@ -195,7 +198,7 @@ pub trait Machine {
     /// It cannot be written.
     fn save_plan(&mut self, plan: &BootPlan) -> Result<()>;
 
-    /// Restarts into a kernel; answers once that has been asked for.
+    /// Requests a restart into a kernel, and returns before the restart.
     ///
     /// # Errors
     /// The kernel cannot be loaded.
@@ -205,21 +208,21 @@ pub trait Machine {
     fn unix_seconds(&self) -> u64;
 }
 
-/// Where a session stands after a step.
+/// The state of a session after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// The machine restarts into this kernel.
     Restarting(usize),
-    /// A signal came.
+    /// A signal interrupted the measurement.
     Interrupted,
     /// Nothing is left to do.
     Done,
 }
 
-/// Goes on with a session until the machine restarts or nothing is left to do.
+/// Continues a session until the machine restarts, a signal comes or nothing is left to do.
 ///
 /// # Errors
-/// Nothing could be measured, or the plan cannot be kept.
+/// Nothing could be measured, or the plan cannot be saved.
 pub fn advance_session(plan: &mut BootPlan, machine: &mut impl Machine) -> Result<Standing> {
     loop {
         let running = machine.running_kernel()?;

@@ -1,4 +1,4 @@
-//! The unit of systemd that takes a session up after each boot, and is removed with it.
+//! The unit of systemd that resumes a session after each boot, and is removed when the session ends.
 
 use super::boot_loader::run_command;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,10 @@ use std::process::Command;
 use syscost_engine::record::store;
 use syscost_platform::error::{Error, Result};
 
-/// Where an administrator's units lie (systemd.unit(5)).
+/// The directory of an administrator's units (systemd.unit(5)).
 pub const UNITS: &str = "/etc/systemd/system";
 
-/// A unit, of one session.
+/// The unit of one session.
 #[derive(Clone, Debug)]
 pub struct ResumeUnit {
     name: String,
@@ -20,7 +20,7 @@ impl ResumeUnit {
     /// The unit of the session of this name.
     ///
     /// # Errors
-    /// The name cannot be part of a unit's.
+    /// The name cannot be part of a unit's name.
     pub fn for_session(session: &str) -> Result<Self> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         if !session.starts_with(|c: char| c.is_ascii_alphanumeric()) || !session.chars().all(is_plain) {
@@ -35,12 +35,12 @@ impl ResumeUnit {
         self.directory.join(&self.name)
     }
 
-    /// Whether it is installed.
+    /// Whether the unit is installed.
     pub fn is_installed(&self) -> bool {
         self.path().is_file()
     }
 
-    /// Installs it: from now on each boot runs these words.
+    /// Installs the unit: from now on each boot runs these words as a command.
     ///
     /// # Errors
     /// The unit cannot be written or enabled.
@@ -49,18 +49,18 @@ impl ResumeUnit {
         run_command(Command::new("systemctl").args(["enable", &self.name]))
     }
 
-    /// Ends the process that it has started.
+    /// Ends the process that the unit has started.
     ///
     /// # Errors
-    /// It is refused.
+    /// systemd refuses it.
     pub fn stop(&self) -> Result<()> {
         run_command(Command::new("systemctl").args(["stop", &self.name]))
     }
 
-    /// Removes it: no further boot runs its words.
+    /// Removes the unit: no further boot runs its command.
     ///
     /// # Errors
-    /// It cannot be disabled or removed.
+    /// The unit cannot be disabled or removed.
     pub fn remove(&self) -> Result<()> {
         run_command(Command::new("systemctl").args(["disable", &self.name]))?;
         let path = self.path();
@@ -69,7 +69,7 @@ impl ResumeUnit {
     }
 }
 
-/// The unit: `idle` starts it once what else the boot starts has been started.
+/// The text of the unit. Its type `idle` delays the start until the other jobs of the boot have been started.
 fn unit_text(name: &str, words: &[String]) -> String {
     let command: Vec<_> = words.iter().map(|word| quote_word(word)).collect();
     format!(
@@ -81,7 +81,7 @@ fn unit_text(name: &str, words: &[String]) -> String {
     )
 }
 
-/// A word of ExecStart (systemd.service(5)): in quotes, with what systemd would replace doubled.
+/// A word of ExecStart (systemd.service(5)) in quotes. Quotes and backslashes are escaped, `%` and `$` are doubled.
 fn quote_word(word: &str) -> String {
     let inner: String = word
         .chars()
@@ -94,7 +94,7 @@ fn quote_word(word: &str) -> String {
     format!("\"{inner}\"")
 }
 
-/// Why a file would not be there after a reboot.
+/// Why a file at `path` would be lost by a reboot; `None` if it would stay.
 pub fn reboot_loss_reason(path: &Path) -> Option<String> {
     const EMPTIED: [&str; 2] = ["/tmp", "/run"];
     let path = syscost_platform::mount::resolve_path(path);
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_reaches_the_program_as_it_is() {
+    fn special_characters_of_a_command_are_escaped() {
         let words = ["/opt/a b/syscost", "100%", "$HOME", "say \"x\\y\""].map(str::to_owned);
         let expected = r#"ExecStart="/opt/a b/syscost" "100%%" "$$HOME" "say \"x\\y\"""#;
         assert!(
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_a_boot_empties_is_known() {
+    fn files_that_a_boot_deletes_are_recognised() {
         assert!(reboot_loss_reason(Path::new("/tmp/syscost")).unwrap().contains("a boot empties"));
         assert!(reboot_loss_reason(Path::new("/run/x")).is_some());
         assert_eq!(reboot_loss_reason(Path::new("/usr/bin/env")), None);

@@ -1,5 +1,5 @@
-//! Kernels that take turns as guests: by an emulator that is a shell, whose "guests" run sides on this machine, and by
-//! user-mode Linux where it is installed.
+//! Kernels that are compared by turns as guests: with a shell script as emulator, whose "guests" run sides on this machine, and with
+//! user-mode Linux if it is installed.
 
 use crate::is_running;
 use crate::kernels::Bench;
@@ -7,8 +7,8 @@ use crate::place::{Ended, Place, SYSCOST, until, waited};
 use std::process::Command;
 use syscost_platform::testing::print_skipped;
 
-/// Plays a guest on its standard streams, as the first process of one does: states its identity, and lends the line to one side
-/// after the other. `IMAGE.turns` limits the sides that it lives for; without `IMAGE.hello` it says nothing.
+/// Acts as the first process of a guest on its standard streams: it states its identity, and runs one side after the other.
+/// `IMAGE.turns` limits the number of sides before it exits; without `IMAGE.hello` it panics at once.
 const EMULATOR: &str = r#"#!/bin/sh
 [ "$1" = --version ] && { echo "QEMU emulator version 0 (a test's)"; exit; }
 while [ $# -gt 0 ]; do
@@ -28,7 +28,7 @@ while read -r request; do
 done
 "#;
 
-/// A kernel whose guest says that it is of this release; its path.
+/// Writes a kernel whose guest states this release, and returns the path of its image.
 fn kernel(bench: &Bench, name: &str, release: &str) -> String {
     let hello = format!(
         "{{\"Hello\":{{\"version\":2,\"release\":\"{release}\",\"build\":\"\",\"command_line\":\"quiet {name}\",\
@@ -51,7 +51,7 @@ fn ab(bench: &Bench, a: &str, b: &str, words: &[&str]) -> Ended {
 }
 
 #[test]
-fn two_kernels_take_turns_and_every_output_names_their_clock() {
+fn two_kernels_are_compared_by_turns_and_every_output_names_their_clock() {
     let bench = Bench::new(EMULATOR);
     let [a, b] = [kernel(&bench, "a", "6.1.0"), kernel(&bench, "b", "6.12.0")];
     let ended = ab(&bench, &a, &b, &[]);
@@ -73,10 +73,10 @@ fn two_kernels_take_turns_and_every_output_names_their_clock() {
 }
 
 #[test]
-fn a_guest_that_ends_in_its_turn_costs_a_pair_and_the_next_boot_goes_on() {
+fn a_guest_that_ends_in_its_turn_costs_one_pair() {
     let bench = Bench::new(EMULATOR);
     let [a, b] = [kernel(&bench, "a", "6.1.0"), kernel(&bench, "b", "6.12.0")];
-    // Of three cases the third finds a guest that ends.
+    // The guest ends at the third of three cases.
     std::fs::write(bench.path("b.turns"), "2").unwrap();
     let ended = ab(&bench, &a, &b, &[]);
     assert!(ended.output.contains("side B ended in the middle of the conversation"), "{ended:?}");
@@ -85,7 +85,7 @@ fn a_guest_that_ends_in_its_turn_costs_a_pair_and_the_next_boot_goes_on() {
 }
 
 #[test]
-fn a_kernel_that_does_not_come_is_a_result() {
+fn a_kernel_that_does_not_boot_is_reported_as_incomparable() {
     let bench = Bench::new(EMULATOR);
     let a = kernel(&bench, "a", "6.1.0");
     let dead = kernel(&bench, "dead", "6.12.0");
@@ -114,7 +114,7 @@ fn guests_do_not_outlive_a_comparison_that_was_killed() {
 fn kernels_without_a_clock_in_common_are_refused() {
     let bench = Bench::new(EMULATOR);
     let a = kernel(&bench, "a", "6.1.0");
-    // A program is taken for a user-mode Linux.
+    // A kernel that is a program counts as a user-mode Linux.
     let program = bench.path("program");
     std::fs::copy("/proc/self/exe", &program).unwrap();
     let program = program.display().to_string();
@@ -127,7 +127,7 @@ fn kernels_without_a_clock_in_common_are_refused() {
 }
 
 #[test]
-fn user_mode_linux_takes_turns_with_itself() {
+fn user_mode_linux_is_compared_with_itself_by_turns() {
     let program = std::env::var_os("SYSCOST_GUEST_BINARY");
     let path = std::env::var_os("PATH").unwrap_or_default();
     let is_there = std::env::split_paths(&path).any(|place| place.join("linux.uml").is_file());

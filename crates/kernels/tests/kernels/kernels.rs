@@ -1,4 +1,4 @@
-//! Kernels as guests, by an emulator that plays a console from a file: the whole path but the guest itself.
+//! Kernels as guests, with an emulator that prints a console from a file: everything but the guest itself is tested.
 
 use crate::is_running;
 use crate::place::{Ended, Place, until, waited};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use syscost_platform::testing::print_skipped;
 
-/// Prints the file `IMAGE.console`, and where there is a file `IMAGE.hangs`, writes its number to it and goes on.
+/// Prints the file `IMAGE.console`. If there is a file `IMAGE.hangs`, it writes its process number to that file and keeps running.
 const EMULATOR: &str = r#"#!/bin/sh
 [ "$1" = --version ] && { echo "QEMU emulator version 0 (a test's)"; exit; }
 while [ $# -gt 0 ]; do
@@ -19,7 +19,7 @@ cat "$kernel.console"
 exit 0
 "#;
 
-/// A program that names no dynamic linker: the head of one, with a segment of another kind.
+/// The header of a program with one segment, which is not that of a dynamic linker.
 fn static_program() -> Vec<u8> {
     let mut bytes = b"\x7fELF\x02\x01".to_vec();
     bytes.resize(120, 0);
@@ -27,7 +27,7 @@ fn static_program() -> Vec<u8> {
     bytes
 }
 
-/// A place with an emulator that is this script.
+/// A test directory with a script as emulator.
 pub struct Bench(pub Place);
 
 impl Bench {
@@ -42,7 +42,7 @@ impl Bench {
         self.0.path().join(name)
     }
 
-    /// A kernel with this console; its path.
+    /// Writes a kernel with this console, and returns the path of its image.
     fn kernel(&self, name: &str, console: impl AsRef<[u8]>) -> String {
         std::fs::write(self.path(name), "image").unwrap();
         std::fs::write(self.path(&format!("{name}.console")), console).unwrap();
@@ -62,7 +62,7 @@ impl Bench {
     }
 }
 
-/// A console on which a guest says that it costs this number of instructions.
+/// The console of a guest that counts this number of instructions for `getppid`.
 fn console(getppid: u64) -> String {
     let identity = r#"{"version":2,"release":"6.12.1","build":"\#1 SMP","command_line":"quiet","clocksource":"tsc",
         "page_size":4096,"mitigations":[["meltdown","Not affected"]],"tool":"0.1.0"}"#;
@@ -110,7 +110,7 @@ fn counts_are_never_compared_with_times() {
 }
 
 #[test]
-fn a_gate_holds_a_kernel_against_an_older_one() {
+fn a_gate_fails_for_a_slower_kernel_and_passes_for_a_faster_one() {
     let bench = Bench::new(EMULATOR);
     let [a, b] = [bench.kernel("a", console(329)), bench.kernel("b", console(400))];
     let gate = |words: &[&str]| bench.0.end(bench.syscost(&[&["kernels", "gate"], words].concat()));
@@ -135,7 +135,7 @@ fn a_step_of_a_bisection_is_good_bad_or_skipped() {
 }
 
 #[test]
-fn a_kernel_that_panics_is_a_result_and_the_other_goes_on() {
+fn a_kernel_that_panics_is_reported_and_the_other_is_counted() {
     let bench = Bench::new(EMULATOR);
     let a = bench.kernel("a", console(329));
     let dead =
@@ -147,7 +147,7 @@ fn a_kernel_that_panics_is_a_result_and_the_other_goes_on() {
 }
 
 #[test]
-fn a_kernel_that_hangs_or_babbles_is_a_result() {
+fn a_kernel_that_hangs_or_prints_noise_is_reported() {
     let bench = Bench::new(EMULATOR);
     let a = bench.kernel("a", console(329));
     let silent = bench.kernel("silent", "");
@@ -162,7 +162,7 @@ fn a_kernel_that_hangs_or_babbles_is_a_result() {
 }
 
 #[test]
-fn what_is_missing_is_a_sentence() {
+fn missing_programs_and_cases_are_reported() {
     let bench = Bench::new(EMULATOR);
     let a = bench.kernel("a", console(329));
     let mut without = bench.syscost(&["kernels", "ab", &a, &a]);
@@ -206,7 +206,7 @@ fn a_real_kernel_counts_alike_in_every_boot() {
 }
 
 #[test]
-fn the_functions_of_a_change_of_a_real_kernel_sum_up_to_it_and_twice_the_same() {
+fn functions_of_a_real_kernel_sum_up_to_the_change_and_repeat_exactly() {
     let Some((kernel, program)) = real_kernel() else { return };
     let place = Place::new();
     let changed = format!("{kernel}@audit=1");
@@ -228,7 +228,7 @@ fn the_functions_of_a_change_of_a_real_kernel_sum_up_to_it_and_twice_the_same() 
 }
 
 #[test]
-fn kernels_of_two_architectures_are_not_compared_and_foreign_ones_take_no_turns() {
+fn foreign_kernels_are_refused_by_turns_and_against_other_architectures() {
     let bench = Bench::new(EMULATOR);
     let [x86, arm] = [bench.kernel("a", console(329)), bench.kernel("b", console(329))];
     let mut image = vec![0; 64];

@@ -1,6 +1,6 @@
-//! `syscost kernels` with real guests where a kernel and an emulator are there.
+//! `syscost kernels`, with real guests if a kernel and an emulator are available.
 //!
-//! A test that lacks something says so and passes; `scripts/test` counts it as skipped.
+//! A test that lacks something prints that and passes; `scripts/test` counts it as skipped.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test may")]
 #![allow(clippy::print_stdout, reason = "a test that is skipped says so")]
@@ -14,7 +14,7 @@ mod place;
 mod process;
 mod session;
 
-/// Whether a process of this number runs. A zombie has ended.
+/// Whether the process of this number runs. A zombie does not count as running.
 pub fn is_running(pid: i32) -> bool {
     let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     !state.is_empty() && !state.contains(") Z ")

@@ -1,8 +1,8 @@
-//! `syscost kernels session` refuses what it cannot do before it plans it.
+//! `syscost kernels session` refuses an impossible session before it writes a plan.
 
 use crate::place::Place;
 
-/// The sentence with which it refuses; exit code 2.
+/// Runs a command that must be refused with exit code 2, and returns its standard error.
 fn refusal(place: &Place, words: &[&str]) -> String {
     let output = place.syscost(words).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{output:?}");
@@ -10,7 +10,7 @@ fn refusal(place: &Place, words: &[&str]) -> String {
 }
 
 #[test]
-fn a_session_over_reboots_that_cannot_be_is_refused_before_it_is_planned() {
+fn an_impossible_session_is_refused_before_a_plan_is_written() {
     let place = Place::new();
     let start = |words: &[&str]| refusal(&place, &[&["kernels", "session", "start"], words].concat());
     assert!(start(&["a b", "6.1", "6.12"]).contains("cannot name a session"));

@@ -1,4 +1,5 @@
-//! `syscost draw`: a run as pictures, or as one page that a browser shows from a file. `syscost page`: all that is kept here as pages.
+//! `syscost draw` writes a run as pictures, or as one page that a browser opens from a file. `syscost page` writes all saved runs
+//! and histories as pages.
 
 use crate::record::history_log::{Content, HistoryLog};
 use crate::record::history_point::HistoryPoint;
@@ -46,7 +47,7 @@ pub struct Args {
     pairs: Vec<PathBuf>,
 }
 
-/// Where it is written.
+/// The directory or the file to write.
 #[derive(clap::Args)]
 #[group(required = true, multiple = true)]
 struct Target {
@@ -58,7 +59,7 @@ struct Target {
     html: Option<PathBuf>,
 }
 
-/// Draws what the arguments name.
+/// Runs the command: writes the pictures or the page.
 pub fn run(args: &Args) -> Result<ExitCode> {
     let archive = Archive::at(&args.selection.home);
     let record = if args.paper {
@@ -84,7 +85,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The run as a whole, if all of it was chosen, and each of its curves and maps.
+/// A picture of the whole run, if all of it was selected, and a picture of each of its curves and maps.
 fn chosen_pictures<'a>(args: &Args, record: &'a Record) -> Vec<Picture<'a>> {
     let mut all = if args.selection.is_whole() {
         run_pictures(record, &group_headlines(GROUPS.iter()))
@@ -131,7 +132,8 @@ fn write_page(args: &Args, file: &Path, record: &Record, archive: &Archive) -> R
     Ok(())
 }
 
-/// What the doctor says now, if the run was made on this machine since it was started: else it says nothing of the run.
+/// The doctor's present findings, if the run was made in this boot of this machine and the setup is unchanged. Otherwise they do
+/// not apply to the run, and the list is empty.
 fn current_findings(record: &Record) -> Vec<Finding> {
     let (files, scratch) = (KernelFiles::live(), scratch::scratch_parent());
     let boot = files.read_first_line("proc/sys/kernel/random/boot_id");
@@ -149,9 +151,9 @@ fn group_manuals(record: &Record) -> BTreeMap<String, String> {
     names.filter_map(|name| find_group(&name).map(|group| (name, group.manual_text()))).collect()
 }
 
-// `syscost page`: what is kept here as a directory of pages, for a disk or for a forge's static pages.
+// `syscost page`: writes the saved runs and histories as a directory of pages, for a disk or for a forge's static pages.
 
-/// Write what is kept here as pages of HTML: runs, histories and comparisons by turns
+/// Write runs, histories and comparisons by turns as pages of HTML
 ///
 /// Writes DIR/index.html: the newest run, every history with its changes, and the comparisons that are named. Earlier runs
 /// have pages of their own in DIR/runs/. Every page is one file that needs no other and no network, so that DIR can be opened
@@ -161,7 +163,7 @@ pub(super) struct PageArgs {
     /// Directory for the pages; it is made if it is missing
     #[arg(value_name = "DIR")]
     directory: PathBuf,
-    /// A history in this file, in place of those that are kept here; may be given several times
+    /// A history in this file, in place of those in the store; may be given several times
     #[arg(long, value_name = "FILE")]
     history: Vec<PathBuf>,
     /// The verdicts and pairs of this file that `ab` saved; may be given several times
@@ -206,7 +208,7 @@ pub(super) fn write_pages(args: &PageArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The newest runs, the newest first. One that cannot be read is named and left out.
+/// At most `most` runs, the newest first. A run that cannot be read gives a warning and is left out.
 fn newest_runs(archive: &Archive, most: usize) -> Result<Vec<Record>> {
     let read = |file: &PathBuf| Store::load(file).inspect_err(page::warn).ok();
     let mut runs: Vec<Record> = archive.run_files()?.iter().rev().take(most).filter_map(read).collect();
@@ -214,7 +216,7 @@ fn newest_runs(archive: &Archive, most: usize) -> Result<Vec<Record>> {
     Ok(runs)
 }
 
-/// Names and points of the histories that are asked for, or of all that are kept.
+/// Names and points of the histories that the arguments name, or of all that are saved.
 fn read_histories(args: &PageArgs, archive: &Archive) -> Result<Vec<(String, Vec<HistoryPoint>)>> {
     let kept = if args.history.is_empty() { archive.store().history_files()? } else { args.history.clone() };
     let read = |file: &PathBuf| {
@@ -225,7 +227,7 @@ fn read_histories(args: &PageArgs, archive: &Archive) -> Result<Vec<(String, Vec
     kept.iter().map(read).collect()
 }
 
-/// A run's name begins with its moment and is a file name; one from elsewhere may be anything.
+/// The file name of a run's page. The name of a run from another machine may have any characters, so they are replaced.
 fn page_file_name(run: &Record) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
     format!("{}.html", run.run.chars().map(plain).take(120).collect::<String>().trim_start_matches('.'))

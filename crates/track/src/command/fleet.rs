@@ -1,4 +1,4 @@
-//! `syscost fleet`: one experiment on many machines. A scheduler that exists starts the jobs; nothing here does.
+//! `syscost fleet`: one experiment on many machines. A scheduler of the user (Slurm, Ansible) starts the jobs; this program starts none.
 
 mod fleet_plan;
 
@@ -17,11 +17,11 @@ use syscost_engine::record::quantity;
 use syscost_engine::render::table::Layout;
 use syscost_platform::error::{Error, Result};
 
-/// Measure kernels on many machines, and say what they cost on all of them
+/// Measure kernels on many machines, and compare their costs over all of them
 ///
-/// One TOML file says which hosts measure which cases under which kernels. Slurm, Ansible or any other scheduler runs `syscost
-/// fleet measure` there; `collect` brings the records together, `status` shows what is missing and why, and `compare`
-/// answers within each machine first and then over all: `syscost help machines`.
+/// One TOML file lists the hosts, the cases and the kernels. Slurm, Ansible or any other scheduler runs `syscost fleet measure`
+/// on the hosts. `collect` brings the records together, `status` shows missing jobs with the reasons, and `compare` compares
+/// the kernels first within each machine and then over all machines: `syscost help machines`.
 #[derive(Subcommand)]
 pub(super) enum Command {
     Plan(fleet_plan::Args),
@@ -31,7 +31,7 @@ pub(super) enum Command {
     Compare(CompareArgs),
 }
 
-/// Which experiment, and where its records lie.
+/// The experiment, and the directory of its records.
 #[derive(clap::Args)]
 struct Place {
     /// TOML file of the experiment
@@ -52,7 +52,7 @@ impl Place {
     }
 }
 
-/// A bar over the hosts, on a terminal only.
+/// A progress bar over the hosts; it shows on a terminal only.
 fn host_progress_bar(experiment: &Experiment) -> ProgressBar {
     page::progress_bar(experiment.hosts.len(), "{pos} of {len} hosts, {eta} left")
 }
@@ -67,16 +67,16 @@ pub(super) fn run(command: &Command) -> Result<ExitCode> {
     }
 }
 
-// `syscost fleet collect`: records from elsewhere into the store of the experiment.
+// `syscost fleet collect`: copies records from other directories into the store of the experiment.
 
-/// Most records that are named because they were refused, belong to no job, or are damaged.
+/// The most records of a kind that are named: refused, of no job, or damaged.
 const TOLD: usize = 10;
 
 /// Bring records into the store of the experiment
 ///
 /// Takes directories that were filled on the hosts, as by Ansible's `fetch`. Each record is checked: it must be of its job, of
-/// the kernel that was asked for, and of this user. What is there already is not added again; of two records of one job the one
-/// that began first stays. Nothing is removed from where it comes.
+/// the job's kernel, and of this user. A record that is known is not added again; of two records of one job, the one that
+/// began first stays. The source directories are not changed.
 #[derive(clap::Args)]
 #[command(after_help = "Exit code 0: all that was there is collected; 1: a record was refused.")]
 pub(super) struct CollectArgs {
@@ -133,7 +133,7 @@ fn warn_of_first(errors: &[Error], others: &str) {
     }
 }
 
-// `syscost fleet compare`: what the kernels cost on all machines.
+// `syscost fleet compare`: the effect of each kernel over all machines.
 
 /// Compare the kernels on each machine, and then over all machines
 ///
@@ -182,7 +182,7 @@ fn compare_kernels(args: &CompareArgs) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(!damaged.is_empty())))
 }
 
-/// Host by host, so that only one host's records are in memory at a time.
+/// The answer, and errors for damaged records. Hosts are read one by one, so that only one host's records are in memory.
 fn gather_answer(
     experiment: &Experiment,
     store: &FleetStore,
@@ -207,9 +207,9 @@ fn gather_answer(
 
 // `syscost fleet status`: a matrix of hosts and kernels, and why something is missing.
 
-/// Hosts up to which all are shown.
+/// Up to this number of hosts all are shown; of more hosts only those that are not done.
 const FEW: usize = 24;
-/// The most rows and reasons.
+/// The most rows of hosts, and the most reasons, that are shown without `--all`.
 const LISTED: usize = 24;
 
 /// Show which jobs are done, running, missing or failed, and why
@@ -230,7 +230,7 @@ pub(super) struct StatusArgs {
     metrics: bool,
 }
 
-/// A job and how far it has come.
+/// A job and its progress.
 struct Line<'a> {
     job: Job<'a>,
     progress: Progress,
@@ -262,7 +262,7 @@ impl Line<'_> {
         matches!(self.progress, Progress::Failed(_) | Progress::Damaged(_) | Progress::Lost(_))
     }
 
-    /// How far it is, in a word and as a character of the matrix.
+    /// The state of the job, as a word and as a character of the matrix.
     fn state_and_mark(&self) -> (&'static str, char) {
         match self.progress {
             Progress::Done => ("done", '#'),
@@ -357,7 +357,7 @@ fn render_matrix(
     text + &format!("records: {}\n", store.root().display())
 }
 
-/// A character for each repeat, in order.
+/// The marks of the jobs, one character for each repeat, in the order of repeats.
 fn repeat_marks<'a>(jobs: impl Iterator<Item = &'a Line<'a>>) -> String {
     let mut marks: Vec<_> = jobs.map(|line| (line.job.repeat, line.state_and_mark().1)).collect();
     marks.sort_unstable();

@@ -1,4 +1,4 @@
-//! `syscost history`: ratios to a reference, night after night, and what changed.
+//! `syscost history`: measures ratios to a reference night after night, and reports their changes.
 
 mod history_bisect;
 mod history_changes;
@@ -22,9 +22,9 @@ use syscost_platform::error::{Error, Result};
 
 /// Follow cases over nights and commits, by their ratios to a reference
 ///
-/// A reference is a build that is kept. Each night today's build is compared with it by turns, and the ratios are added to a
-/// history: one file, a line a night, only ever longer. What disturbs a machine disturbs both sides, so that a ratio varies by a
-/// few tenths of a per cent where times vary by many. `syscost help tracking` has a workflow.
+/// A reference is a stored build. Each night the current build is compared with it by turns, and the ratios are appended to a
+/// history: a file with one line for each night. A disturbance affects both sides, so that a ratio varies by a few tenths of a per
+/// cent where times vary by many per cent. `syscost help tracking` has a workflow.
 #[derive(Subcommand)]
 pub(super) enum Command {
     Reference(history_measure::Reference),
@@ -37,7 +37,8 @@ pub(super) enum Command {
     Show(history_shown::Show),
     /// Print the points
     ///
-    /// When, how many cases, against which reference, and the label; a bridge says to which reference it leads. In a pipe, between tabs.
+    /// For each point: its time, the number of cases, the reference, and the label, or for a bridge the new reference. In a pipe,
+    /// between tabs.
     List(Place),
     Export(history_shown::Export),
     Import(Import),
@@ -46,7 +47,7 @@ pub(super) enum Command {
     Verify(Place),
 }
 
-/// Which history.
+/// The history that a command is for.
 #[derive(clap::Args)]
 pub(super) struct Place {
     /// File of the history [default: NAME.jsonl in `syscost/history/` of the home]
@@ -87,10 +88,10 @@ impl Place {
         Ok(points)
     }
 
-    /// The points and the series of their cases, after a warning for cases that belong to none.
+    /// The points and the series of their cases. Cases that belong to no series give a warning.
     ///
     /// # Errors
-    /// As of [`Place::read_points`].
+    /// Those of [`Place::read_points`].
     fn read_series(&self) -> Result<(Vec<HistoryPoint>, Vec<RatioSeries>)> {
         let points = self.read_points()?;
         let (series, said) = build_ratio_series(&points);
@@ -159,19 +160,19 @@ fn verify_history(place: &Place) -> Result<ExitCode> {
     Ok(Exit::failed_if(!damaged.is_empty()).into())
 }
 
-// `syscost history prune`: points are forgotten, by a new file in place of the old one.
+// `syscost history prune`: removes points, by a new file in place of the old one.
 
 /// Forget points
 ///
-/// Points of which all that is given holds; says what would be forgotten, and does it with --yes: the file is replaced whole. Bridges
-/// stay, so that every ratio that is left says what it said. An import from a copy of the file brings back what was forgotten.
+/// Selects the points that meet all given conditions, and prints how many; with --yes it removes them and replaces the file. Bridges
+/// stay, so that the remaining ratios do not change. An import from a copy of the file brings the removed points back.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  syscost history prune --before 2026-01-01 --weekly --yes\n  \
     syscost history prune --keep-last 365\n  syscost history prune --case '^fork/'")]
 pub(super) struct Prune {
     #[command(flatten)]
     which: Which,
-    /// Do it
+    /// Remove the points
     #[arg(long)]
     yes: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! Many machines in one experiment: what is to be measured where, what each job answered, and where the answers lie.
+//! An experiment on many machines: its jobs, the record of each job, and the directory of the records.
 
 mod fleet_experiment;
 mod fleet_store;

@@ -1,5 +1,5 @@
-//! The file of a history: a line of JSON for each point, sealed, only ever longer. It can be kept in a branch of git, carried as
-//! an artifact, and joined with another by `history import`.
+//! The file of a history: a line of JSON with a checksum for each point. Points are only appended, except by `history prune`. The
+//! file can be kept in a git branch or as a build artifact, and merged with another one by `history import`.
 
 use super::history_point::{CaseRatio, HistoryPoint, LAYOUT};
 use nix::errno::Errno;
@@ -14,12 +14,12 @@ use syscost_engine::record::store::{check_name, parse, replace_file};
 use syscost_platform::error::{Error, Result};
 use syscost_platform::{inert, plain_file};
 
-/// The largest file that is read, in bytes: ten thousand points of three hundred cases are half of it.
+/// The largest file that is read, bytes: ten thousand points of three hundred cases take half of it.
 const LIMIT: u64 = 1 << 30;
-/// Waits for another writer, of [`PAUSE`] each, before it is given up.
+/// The most waits for another writer, of [`PAUSE`] each, before an error is returned.
 const WAITS: u32 = 3_000;
 const PAUSE: Duration = Duration::from_millis(10);
-/// The most characters of a damaged line's cause.
+/// The most characters of the cause in the error of a damaged line.
 const LONGEST: usize = 120;
 
 /// The file of a history.
@@ -28,12 +28,12 @@ pub struct HistoryLog {
     path: PathBuf,
 }
 
-/// What a file holds: its points in the order in which they were added, and a sentence for each line that is none.
+/// The content of a file: its points in the order in which they were added, and an error for each damaged line.
 #[derive(Debug, Default)]
 pub struct Content {
     /// The points.
     pub points: Vec<HistoryPoint>,
-    /// The damaged lines.
+    /// An error for each damaged line.
     pub damaged: Vec<Error>,
 }
 
@@ -56,7 +56,7 @@ impl HistoryLog {
     /// history.)
     ///
     /// # Errors
-    /// There is no such file, or it is no plain one.
+    /// The file is missing, or is no regular file.
     pub fn from_existing_file(path: &Path) -> Result<Self> {
         plain_file::open(path).map(|_| Self::from_path(path))
     }
@@ -66,10 +66,10 @@ impl HistoryLog {
         &self.path
     }
 
-    /// All that it holds; nothing, if there is no such file yet.
+    /// The content of the file; empty if the file is missing.
     ///
     /// # Errors
-    /// The file cannot be read, or holds a point of a newer version, without which every answer would be wrong.
+    /// The file cannot be read, or has a point of a newer version. Without that point every evaluation would be wrong.
     pub fn read(&self) -> Result<Content> {
         self.parse_content(&self.read_bytes()?)
     }
@@ -135,10 +135,10 @@ impl HistoryLog {
         self.read().map(drop)
     }
 
-    /// Adds the points that are not in it yet, whole or not at all; returns their number. Other writers wait.
+    /// Adds the points that the file lacks, all or none of them, and returns their number. Other writers wait meanwhile.
     ///
     /// # Errors
-    /// Another writer does not end, a point holds a number that JSON cannot hold, or the file cannot be written.
+    /// Another writer does not end, the clocks differ, a number is not finite, or the file cannot be written.
     pub fn add(&self, points: &[HistoryPoint]) -> Result<usize> {
         let directory = self.path.parent().unwrap_or(Path::new("."));
         std::fs::create_dir_all(directory)
@@ -152,7 +152,7 @@ impl HistoryLog {
         if new.is_empty() {
             return Ok(0);
         }
-        // A line feed where the last line was torn by a crash, so that a new one stands apart.
+        // If a crash left the last line incomplete, a line feed separates it from the new lines.
         let is_torn = before.last().is_some_and(|last| *last != b'\n');
         let mut bytes = if is_torn { b"\n".to_vec() } else { Vec::new() };
         for point in &new {
@@ -160,13 +160,13 @@ impl HistoryLog {
         }
         let written = file.write_all(&bytes).and_then(|()| file.sync_all());
         written.map(|()| new.len()).map_err(|cause| {
-            // What stands there in part would be a damaged line; if this fails too, it is one.
+            // A partly written line would be damaged, so the file is cut to its former length, if possible.
             let _ = file.set_len(before.len() as u64);
             Error::file(&self.path, "writing", cause)
         })
     }
 
-    /// Refuses points of another clock than the history's.
+    /// Checks that the new points have the clock of the history, or one common clock if the history is empty.
     fn check_clock(&self, first: Option<&HistoryPoint>, new: &[HistoryPoint]) -> Result<()> {
         let Some(clock) = first.or(new.first()).map(|point| point.clock) else { return Ok(()) };
         let Some(other) = new.iter().map(|point| point.clock).find(|other| *other != clock) else {
@@ -179,11 +179,11 @@ impl HistoryLog {
         )))
     }
 
-    /// Whether the path still names this file, through a link too.
+    /// Whether the path still leads to this open file, even through a symbolic link.
     fn is_still_at_path(&self, file: &File) -> Result<bool> {
         let reading = |cause| Error::file(&self.path, "reading", cause);
         let open = file.metadata().map_err(reading)?;
-        // What was removed meanwhile is made anew.
+        // If the file was removed meanwhile, the result is false: the caller creates a new one.
         let named = std::fs::metadata(&self.path).ok();
         Ok(named.is_some_and(|named| (named.dev(), named.ino()) == (open.dev(), open.ino())))
     }
@@ -211,11 +211,11 @@ impl HistoryLog {
         Ok(line)
     }
 
-    /// Puts another content in place of the whole file, whole or not at all: what `change` makes of the points. It sees the
-    /// content while no other writer can change it. Damaged lines stay as they are.
+    /// Replaces the file atomically. `change` returns each point, changed or not, or `None` to remove it; meanwhile no other
+    /// writer can change the file. Damaged lines stay as they are.
     ///
     /// # Errors
-    /// There is no file, another writer does not end, a line is of a newer version, or the file cannot be written.
+    /// The file is missing, another writer does not end, a line is of a newer version, or the file cannot be written.
     pub fn rewrite(&self, change: impl FnOnce(Vec<HistoryPoint>) -> Vec<Option<HistoryPoint>>) -> Result<()> {
         plain_file::open(&self.path)?;
         let _alone = self.lock_exclusively()?;
@@ -235,7 +235,7 @@ impl HistoryLog {
         replace_file(&self.path, &kept)
     }
 
-    /// The file, locked. Another writer may have put a new one in its place meanwhile: the lock is of what the path names.
+    /// Opens and locks the file. If another writer replaced it meanwhile, the new file at the path is locked instead.
     fn lock_exclusively(&self) -> Result<Flock<File>> {
         for _ in 0..WAITS {
             match Flock::lock(plain_file::open_to_append(&self.path)?, FlockArg::LockExclusiveNonblock) {
@@ -254,7 +254,7 @@ impl HistoryLog {
     }
 }
 
-/// Whether the line says that it is of a newer layout.
+/// Whether the line states a newer layout.
 fn is_of_newer_layout(line: &[u8]) -> bool {
     #[derive(serde::Deserialize)]
     struct Layout {
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_added_twice_is_there_once() {
+    fn a_point_that_is_added_twice_is_stored_once() {
         let (_home, log) = log();
         assert_eq!(log.add(&[point("a"), point("b")]).unwrap(), 2);
         assert_eq!(log.add(&[point("b"), point("c")]).unwrap(), 1);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_line_is_named_and_costs_no_other() {
+    fn an_incomplete_line_is_reported_and_others_are_kept() {
         let (_home, log) = log();
         log.add(&[point("a"), point("b")]).unwrap();
         let bytes = std::fs::read(log.path()).unwrap();
@@ -314,7 +314,7 @@ mod tests {
             let mut flipped = sound.clone();
             flipped[at] ^= 1 << (at % 8);
             std::fs::write(log.path(), &flipped).unwrap();
-            // A flip that says "newer" is refused as a whole.
+            // If the flipped bit makes the layout newer, the whole file is refused.
             let is_found = log.read().map_or(true, |content| !content.damaged.is_empty());
             assert!(is_found, "byte {at}");
         }
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_rewritten_keeps_damaged_lines_and_whoever_waited_adds_to_the_new_file() {
+    fn a_rewrite_keeps_damaged_lines_and_a_waiting_writer_adds_to_the_new_file() {
         let (_home, log) = log();
         log.add(&[point("a"), point("b"), point("c")]).unwrap();
         let text = std::fs::read_to_string(log.path()).unwrap().replacen("\"run\":\"b\"", "\"run\":\"x\"", 1);

@@ -1,19 +1,20 @@
-//! A point of a history: what was compared with a reference at one time, case by case, as data.
+//! A point of a history: one comparison with a reference, case by case, as data.
 
 use serde::{Deserialize, Serialize};
 use syscost_engine::environment::Fingerprint;
 use syscost_engine::record::guest_side::ClockKind;
 
-/// The version of the layout of a point. 2: it has a clock, which is not that of the host; the others are still written as 1.
+/// The newest version of the layout of a point. Version 2 has a clock other than the host's; points of the host's clock are
+/// still written as version 1.
 pub const LAYOUT: u32 = 2;
 
-/// The layout version for a point of this clock: the oldest that can hold it, so that older versions of `syscost`
-/// can read it.
+/// The layout version for a point of this clock: the oldest that fits, so that older versions of `syscost` can read the
+/// point.
 pub fn layout_for_clock(clock: ClockKind) -> u32 {
     if clock == ClockKind::Host { 1 } else { LAYOUT }
 }
 
-/// A comparison by pairs with a reference, kept for good.
+/// A comparison with a reference, as a history keeps it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct HistoryPoint {
     /// Layout version, [`LAYOUT`].
@@ -22,14 +23,14 @@ pub struct HistoryPoint {
     pub run: String,
     /// When it began, Unix seconds.
     pub started: u64,
-    /// What was compared with the reference, in the user's words: a revision, a kernel.
+    /// The side that was compared with the reference, in the user's words: a revision, a kernel.
     pub label: String,
     /// Name of the reference, which was side A.
     pub reference: String,
     /// Name of the new reference that side B was, if this point is the bridge to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bridge_to: Option<String>,
-    /// What its costs are of. Ratios of two clocks are never in one series.
+    /// The clock of its costs. Ratios of different clocks are never in one series.
     #[serde(default, skip_serializing_if = "is_host")]
     pub clock: ClockKind,
     /// The machine.
@@ -43,20 +44,20 @@ pub struct HistoryPoint {
 pub struct CaseRatio {
     /// `group/variant/parameter`.
     pub id: String,
-    /// Neither side can change it.
+    /// Whether neither side can change its cost.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub canary: bool,
     /// The version of the group, the same on both sides.
     pub version: String,
     /// ln(B/A): the pseudomedian over the pairs.
     pub log_ratio: f64,
-    /// Its standard error.
+    /// The standard error of `log_ratio`.
     pub error: f64,
-    /// Pairs that count.
+    /// The number of valid pairs.
     pub pairs: usize,
-    /// An iteration of side B, ns.
+    /// The cost of an iteration of side B, ns, or instructions if those are counted.
     pub cost_ns: f64,
-    /// Counted instructions: the functions that execute more or fewer in an iteration on side B, and by how many.
+    /// With counted instructions: the functions whose instructions per iteration differ on side B, and the difference.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<(String, f64)>,
 }

@@ -1,4 +1,4 @@
-//! The answer of an experiment as tables.
+//! The results of an experiment as tables.
 
 use crate::study::fleet_effect::{Alone, CaseEffect, Column, FleetAnswer, MachineEffect};
 use std::collections::BTreeMap;
@@ -11,12 +11,12 @@ use syscost_engine::render::terminal_text::{
     count_with_noun, heading, paint, prose_width, tabbed_rows, table, table_width, wrap,
 };
 
-/// Machines that are named.
+/// The most machines that stand out and are named.
 const NAMED: usize = 8;
-/// Rows of a kernel without `--all`.
+/// The most rows of a kernel without `--all`.
 const ROWS: usize = 30;
 
-/// The answer: the machines, one table a kernel, and one sentence each.
+/// The results over all machines: the machines, and for each kernel a sentence and a table.
 pub fn render_fleet(answer: &FleetAnswer, all: bool, layout: Layout) -> String {
     let mut text = render_head(answer, layout);
     for column in &answer.columns {
@@ -34,7 +34,7 @@ pub fn render_fleet(answer: &FleetAnswer, all: bool, layout: Layout) -> String {
     text
 }
 
-/// One host by itself.
+/// The results of one host.
 pub fn render_host(answer: &FleetAnswer, host: &str, all: bool, layout: Layout) -> String {
     let mut text = render_head(answer, layout);
     for column in &answer.columns {
@@ -71,7 +71,7 @@ fn host_row(answer: &FleetAnswer, case: &CaseEffect, effect: &MachineEffect) -> 
     ]
 }
 
-/// One host's effects for a program: a tab-separated line for each kernel, case and machine state.
+/// The effects of one host for a program: a tab-separated line for each kernel, case and machine state.
 pub fn tabbed_host_rows(answer: &FleetAnswer) -> String {
     let of_column = |column: &Column| {
         let cases =
@@ -88,7 +88,7 @@ pub fn tabbed_host_rows(answer: &FleetAnswer) -> String {
     answer.columns.iter().map(of_column).collect()
 }
 
-/// The whole answer for a program.
+/// The results over all machines for a program: a tab-separated line for each kernel and case.
 pub fn tabbed_case_rows(answer: &FleetAnswer) -> String {
     let line = |column: &Column, case: &CaseEffect| {
         let ratio = case.ratio.map_or([f64::NAN; 3], |r| [r.estimate, r.low, r.high]);
@@ -154,7 +154,7 @@ fn column_summary(column: &Column) -> String {
     )
 }
 
-/// At most [`ROWS`] changed cases, the largest change first; with `all`, every case. Also how many cases are not among them.
+/// At most [`ROWS`] changed cases, the largest change first, or with `all` every case; and the number of the other cases.
 fn cases_to_show(column: &Column, all: bool) -> (Vec<&CaseEffect>, usize) {
     if all {
         return (column.cases.iter().collect(), 0);
@@ -167,7 +167,7 @@ fn cases_to_show(column: &Column, all: bool) -> (Vec<&CaseEffect>, usize) {
     (shown, left)
 }
 
-/// The rows of a kernel; where there is room, with the spread between machines and their own verdicts.
+/// The table of a kernel. A wide layout also has the spread between machines and the verdicts of single machines.
 fn case_table(shown: &[&CaseEffect], layout: Layout) -> String {
     const WIDE: usize = 100;
     if table_width(layout) < WIDE {
@@ -198,7 +198,7 @@ fn wide_case_row(case: &CaseEffect) -> [String; 6] {
     [id, mean, interval, verdict, spread, format!("{slower}/{faster}/{same}/{undecided}")]
 }
 
-/// A line for each machine that stands out: in how many cases, and in which the most.
+/// A line for each machine that stands out: the number of cases, and the case with the largest change.
 fn standing_out_lines(answer: &FleetAnswer, column: &Column, layout: Layout) -> String {
     let mut found: BTreeMap<usize, Vec<(&str, f64)>> = BTreeMap::new();
     for case in &column.cases {
@@ -235,7 +235,7 @@ fn render_table<const N: usize>(head: [&str; N], rows: &[(Tone, [String; N])], l
     }
 }
 
-/// The mean of each class, of the rows in which classes differ by more than both their intervals.
+/// The mean of each machine class, for cases in which the intervals of two classes do not overlap.
 fn class_lines(answer: &FleetAnswer, shown: &[&CaseEffect], layout: Layout) -> String {
     let mut text = String::new();
     for case in shown {
@@ -258,8 +258,8 @@ fn class_lines(answer: &FleetAnswer, shown: &[&CaseEffect], layout: Layout) -> S
     text
 }
 
-/// OpenMetrics of the jobs that began: a gauge for each, whose value is that moment, Unix seconds, for annotations beside what its host
-/// did meanwhile. A job is its host, its kernel, its repeat, and how far it is.
+/// The jobs that began, as OpenMetrics: a gauge for each job, whose value is the time of its beginning, Unix seconds. Charts of a
+/// host can show these times as annotations. A job is given by its host, kernel, repeat and progress.
 pub fn job_start_metrics(experiment: &str, jobs: impl IntoIterator<Item = ([String; 4], u64)>) -> String {
     const BEGIN: MetricFamily<'_> = MetricFamily {
         name: "syscost_job_begin_timestamp_seconds",
@@ -280,7 +280,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_is_a_gauge_of_its_beginning_and_names_are_escaped() {
+    fn the_gauge_of_a_job_is_its_start_and_labels_are_escaped() {
         let job = ["a\"b", "6.12@pti=on", "2", "running"].map(str::to_owned);
         let text = job_start_metrics("fork", [(job, 1_800_000_000)]);
         let line = text.lines().nth(3).unwrap();

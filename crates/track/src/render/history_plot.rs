@@ -1,15 +1,15 @@
-//! One case over the points of a history in a terminal: a dot a point, and a line where it changed.
+//! A plot of one case over the points of a history for a terminal: a dot for each point, and a vertical line at each change.
 
 use syscost_engine::render::table::Layout;
 use syscost_engine::render::terminal_plot::{
     BRAILLE, Ink, ROWS, STARS, WIDEST, braille_bit, cell_character, value_range,
 };
 
-/// Columns of a plot where the terminal does not say its width.
+/// The columns of a plot if the width of the terminal is unknown.
 const USUAL: usize = 80;
 
-/// The lines of a plot: these ratios from left to right, a column for each of `marks`, the places of the changes. They are numbered
-/// at the axis, from 1 to 9.
+/// The lines of a plot: these ratios from left to right, and a vertical line at each of `marks`, the indexes of changes in
+/// `ratios`. The axis numbers the changes from 1 to 9; further ones have `*`.
 pub fn plot_history(ratios: &[f64], marks: &[usize], layout: Layout) -> Vec<String> {
     let ink = if layout.ascii { STARS } else { BRAILLE };
     let (low, high) = value_range(ratios.iter().copied());
@@ -38,13 +38,13 @@ pub fn plot_history(ratios: &[f64], marks: &[usize], layout: Layout) -> Vec<Stri
     drawn.chain([foot]).map(|line| line.trim_end().to_owned()).collect()
 }
 
-/// Where the `at`-th of `count` points lies among `places`.
+/// The position of the `at`-th of `count` points among `places`, from 0.
 fn position_among(at: usize, count: usize, places: usize) -> usize {
     let share = at as f64 / count.saturating_sub(1).max(1) as f64;
     (share * (places - 1) as f64).round() as usize
 }
 
-/// Rows of characters, from the top.
+/// The dots of these ratios as rows of characters, from the top.
 fn dot_rows(ratios: &[f64], (low, high): (f64, f64), columns: usize, ink: &Ink) -> Vec<Vec<char>> {
     let mut cells = vec![vec![0u8; columns]; ROWS];
     for (at, ratio) in ratios.iter().enumerate() {

@@ -1,8 +1,8 @@
-//! A run, and histories, as one page of HTML that needs nothing else: no server, no network, no other file.
+//! A run and histories as one page of HTML that needs no server, no network and no other file.
 //!
-//! The data are one block of JSON that the page's script reads, so text from a record never becomes markup: in the block
-//! `<` is escaped, and the script sets text as text only. The policy in the head names the hashes of the one script and the
-//! one style sheet; a browser runs nothing else and loads nothing.
+//! The page's script reads its data from one block of JSON. Text from a record never becomes markup: in the block `<` is escaped,
+//! and the script inserts text as text only. The policy in the head names the hashes of the script and of the style sheet, so
+//! that a browser runs no other script and loads nothing.
 
 mod case_data;
 mod history_data;
@@ -28,25 +28,25 @@ use syscost_engine::study::disturbance::disturbance_sentence;
 
 /// The version of the layout of the page's data.
 const LAYOUT: u32 = 2;
-/// What wrote a page without a run.
+/// The tool and version in a page without a run.
 const TOOL: &str = concat!("syscost ", env!("CARGO_PKG_VERSION"));
 
-/// What a page shows.
+/// The content of a page.
 #[derive(Default)]
 pub struct Page<'a> {
     /// The run, with its curves; `None` for a page of histories alone.
     pub record: Option<&'a Record>,
-    /// What the doctor says of its machine, if it is this one.
+    /// The doctor's findings on the machine of the run, if it is this machine.
     pub findings: &'a [Finding],
     /// The manual of each group, by name, in Markdown.
     pub manuals: BTreeMap<String, String>,
-    /// Records side by side, in the order in which they are to be shown.
+    /// A comparison of records, in the order in which they are shown.
     pub comparison: Option<&'a Comparison>,
     /// Comparisons by turns.
     pub pairs: &'a [Paired],
     /// Ratios to a reference, night after night.
     pub histories: &'a [History<'a>],
-    /// Other pages: their addresses, relative to this one, and what they show.
+    /// Other pages: their addresses, relative to this one, and their descriptions.
     pub others: &'a [(String, String)],
 }
 
@@ -75,7 +75,7 @@ impl Page<'_> {
         })
     }
 
-    /// The machine of the run, or the one on which a history went on last.
+    /// The machine of the run, or without a run that of the last point of the first history that has points.
     fn shown_machine(&self) -> Option<&Fingerprint> {
         let newest = || self.histories.iter().filter_map(|history| history.points.last()).next();
         self.record.map(|record| &record.fingerprint).or_else(|| newest().map(|point| &point.fingerprint))
@@ -96,7 +96,7 @@ impl Page<'_> {
     }
 }
 
-/// Seconds from the beginning of the run to the end of its last execution; 0 where executions were not recorded.
+/// Seconds from the beginning of the run to the end of its last execution; 0 if executions were not recorded.
 fn run_seconds(record: &Record) -> f64 {
     let measured = record.cases().filter_map(|(_, case)| case.measured());
     measured.flat_map(|measured| &measured.executions).map(|execution| execution.at).fold(0.0, f64::max)
@@ -111,9 +111,9 @@ fn clock_text(group: &GroupRun) -> String {
     }
 }
 
-// What a reader wants to know of a machine before its numbers.
+// The facts about a machine that stand before its numbers.
 
-/// Name and value of what is known, the most telling first.
+/// The names and values of the known facts about a machine, the most important first.
 fn machine_facts(fingerprint: &Fingerprint) -> Vec<[String; 2]> {
     let f = fingerprint;
     let text = |text: &Option<String>| text.clone();
@@ -164,7 +164,7 @@ fn target_and_profile(f: &Fingerprint) -> Option<String> {
     Some(format!("{}, {}", f.target.as_ref()?, f.profile.as_deref().unwrap_or("unknown profile")))
 }
 
-/// A comparison by turns: the verdicts, and of each case its pairs, B over A less 1, and why one does not count.
+/// A comparison by turns: the verdicts, and for each pair of a case B over A less 1, and the reason if the pair was rejected.
 fn pairs_data(paired: &Paired) -> Value {
     let caution = paired.clock_kind().clock_warning().map(|caution| format!("measured: {caution}"));
     let notes: Vec<_> = caution.into_iter().chain(paired.notes.iter().cloned()).collect();
@@ -181,7 +181,7 @@ fn pairs_data(paired: &Paired) -> Value {
     })
 }
 
-/// The tables and figures of the paper that have a number of the record; `None` where none has.
+/// The tables and figures of the paper for which the record has numbers; `None` if it has none.
 fn paper_data(record: &Record) -> Option<Value> {
     let paper = Paper::read().ok()?;
     let tables = filled_sheets(&paper, record);
@@ -192,13 +192,13 @@ fn paper_data(record: &Record) -> Option<Value> {
 
 // The script and the style sheet of a page, and the document around them.
 //
-// `uplot.js` and `uplot.css` are the charts' library as its package has them; `scripts/page` fetched them and compares them
-// again. The other files are of this crate. A build needs no node.
+// `uplot.js` and `uplot.css` are unchanged copies from the package of the chart library; `scripts/page` fetches and compares
+// them. The other files belong to this crate. A build does not need Node.js.
 
-/// The library's licence, which stands in every page.
+/// The licence of the chart library, which every page contains.
 const LICENSE: &str = include_str!("html_page/asset/uplot.LICENSE");
 
-/// The whole script: the library, then the parts of the page in the order in which they need each other.
+/// The whole script: the library, then the parts of the page, each behind the parts that it uses.
 const SCRIPT: &str = concat!(
     include_str!("html_page/asset/uplot.js"),
     "\n\"use strict\";\n(() => {\n",
@@ -222,7 +222,7 @@ const SCRIPT: &str = concat!(
 const STYLE: &str =
     concat!(include_str!("html_page/asset/uplot.css"), "\n", include_str!("html_page/asset/page.css"));
 
-/// What a browser may do with the page: run this script, take this style, show pictures that are in it.
+/// The content security policy: a browser may run this script, use this style sheet, and show pictures from the page itself.
 static POLICY: LazyLock<String> = LazyLock::new(|| {
     format!(
         "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; img-src data: blob:; base-uri 'none'; \
@@ -232,10 +232,10 @@ static POLICY: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// The page with these data.
+/// The HTML of the page with these data.
 fn html_document(json: &str) -> String {
     let license = LICENSE.trim().replace("--", "- -");
-    // Nothing in the data may end the block of script: `<` stands in strings only.
+    // `</script>` in the data would end the block, so each `<` is escaped: JSON has it in strings only.
     let data = json.replace('<', "\\u003c");
     format!(
         "<!doctype html>\n<html lang=\"en\" dir=\"ltr\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -251,7 +251,7 @@ fn html_document(json: &str) -> String {
     )
 }
 
-/// The SHA-256 of a text as a policy writes it, in base 64.
+/// The SHA-256 of a text in base 64, as a content security policy needs it.
 fn hash(text: &str) -> String {
     STANDARD.encode(Sha256::digest(text.as_bytes()))
 }

@@ -12,7 +12,7 @@ use syscost_engine::record::{CurveRecord, Headline, Interval, Matrix, Record};
 use syscost_engine::render::figure_line::HeadlineFigure;
 use syscost_engine::study::standout::{PredictedCase, find_standouts};
 
-/// Width and height in points, but for the overview.
+/// Width and height of every picture but the overview, points.
 const SIZE: (f64, f64) = (960.0, 560.0);
 
 /// A picture: curves, or a map.
@@ -31,10 +31,10 @@ enum Content<'a> {
     Overview(Box<Overview<'a>>),
 }
 
-/// A whole run, of which this many operations were measured at least, has an overview.
+/// The fewest measured operations for which a run has an overview.
 const FEWEST: usize = 6;
 
-/// The pictures of a run as a whole: its overview, and its predictions; of parts of a run there is neither.
+/// The overview and the predictions of a whole run; empty if it has fewer than [`FEWEST`] measured operations.
 pub fn run_pictures<'a>(record: &'a Record, headlines: &[(String, Headline)]) -> Vec<Picture<'a>> {
     let rows = overview_rows(record, headlines);
     if rows.iter().map(Vec::len).sum::<usize>() < FEWEST {
@@ -69,7 +69,7 @@ pub fn record_pictures(record: &Record) -> Vec<Picture<'_>> {
                 curves.push(curve);
                 continue;
             }
-            // The name of a chart tells it from the others of its group: `bandwidth by file`.
+            // Charts of one group are distinguished by the words behind `by`, such as `bandwidth by file`.
             let drawn = curve.chart.split(" by ").next().unwrap_or_default();
             let title = format!("{}: {drawn} against {}", group.name, curve.parameter);
             let content = Content::Curves(vec![curve]);
@@ -103,7 +103,7 @@ fn subtitle(record: &Record) -> String {
 }
 
 impl Picture<'_> {
-    /// As SVG.
+    /// The picture as the text of an SVG file.
     pub fn to_svg(&self) -> String {
         let size = if matches!(self.content, Content::Overview(_)) { OVERVIEW_SIZE } else { SIZE };
         svg_of(size, |canvas| self.draw(canvas))
@@ -121,29 +121,29 @@ impl Picture<'_> {
     }
 }
 
-// A whole run on one page: the operations of the first screen on one axis, the curve of the caches, and the predictions.
+// A whole run on one page: the headline operations on a common axis, the curve of the caches, and the predictions.
 
-/// Width and height in points.
+/// Width and height of the overview, points.
 const OVERVIEW_SIZE: (f64, f64) = (1480.0, 1000.0);
 /// Height of a row, points.
 const TALL: f64 = 22.0;
-/// Where the axis of the rows begins and ends.
+/// The horizontal positions at which the axis of the rows begins and ends, points.
 const LEFT: f64 = 268.0;
 const RIGHT: f64 = 760.0;
-/// Where the amounts end.
+/// The horizontal position of the right end of the amounts, points.
 const AMOUNT: f64 = 856.0;
 
-/// What is on the page.
+/// The content of the overview.
 struct Overview<'a> {
     /// Rows that are durations, and those that are rates.
     rows: [Vec<Row>; 2],
     /// A curve with levels, if the run has one.
     curve: Option<&'a CurveRecord>,
-    /// Every prediction, the farthest first.
+    /// Every predicted case, the one farthest from its prediction first.
     predicted: Vec<PredictedCase<'a>>,
 }
 
-/// An operation.
+/// The row of an operation.
 struct Row {
     words: &'static str,
     value: Interval,
@@ -195,7 +195,7 @@ fn draw_overview(canvas: &Canvas, overview: &Overview<'_>) {
     chart::draw_scatter(&part, &overview.predicted)
 }
 
-/// What the marks mean.
+/// Draws the legend of the marks.
 fn draw_mark_key(canvas: &Canvas) {
     let y = 76.0;
     canvas.draw_line(&[(LEFT, y), (LEFT + 24.0, y)], COLORS[0], 2.0);
@@ -207,7 +207,7 @@ fn draw_mark_key(canvas: &Canvas) {
     canvas.draw_text("expected", (LEFT + 364.0, y), SMALL)
 }
 
-/// Rows on one axis from here down; returns where they end.
+/// Draws rows on a common axis from `top` down, and returns the vertical position of their end.
 fn draw_row_block(canvas: &Canvas, rows: &[Row], top: f64, named: impl Fn(f64) -> String) -> f64 {
     if rows.is_empty() {
         return top;

@@ -1,5 +1,5 @@
-//! What happened in a history: change points of many series that lie at one point are one event, reported with what else changed
-//! there. A new kernel moves forty rows; that is one line and not forty.
+//! The events of a history. Change points of several series at one point of the history form one event, which also lists the other
+//! changes at this point. A new kernel that changes forty cases is reported once, not forty times.
 
 use super::ratio_series::RatioSeries;
 use crate::record::history_point::HistoryPoint;
@@ -8,50 +8,50 @@ use syscost_engine::environment::{Difference, Weight};
 use syscost_engine::record::guest_side::ClockKind;
 use syscost_statistic::change_point::{Family, Noise, Value, change_points, error_level};
 
-/// A step at the first point after a new reference may be the bridge's error: it must be this many of its standard errors.
+/// A step at the first point after a new reference may be the bridge's error: it must exceed this many standard errors of the bridge.
 const BEYOND_BRIDGE: f64 = 4.0;
-/// A case that moves alone is reported from this share on: below it, most of what is found is chance or the layout of a binary.
+/// The smallest reported change of a case that changes alone, a share. Most smaller steps come from chance or from a binary's layout.
 const LEAST: f64 = 0.006;
-/// The same of counted instructions, which have no layout and hardly any chance.
+/// The same for counted instructions, which do not depend on the layout of a binary and hardly on chance.
 const LEAST_OF_COUNTS: f64 = 0.001;
-/// Counts of one kernel repeat to the last digit: their noise is below a tenth of the smallest reported change. This value replaces an
-/// estimate, since equal values have no deviation to learn from.
+/// The noise of counted instructions. Counts of one kernel repeat exactly: their noise is below a tenth of the smallest reported
+/// change. This value replaces an estimate, since equal values have no deviation to estimate it from.
 const NOISE_OF_COUNTS: Noise = Noise { deviation: 1e-4, degrees: 60.0, strays: 1e-3 };
-/// Points by which noise may put the place of a step off.
+/// The most points by which noise may shift the place of a step.
 const NEAR: usize = 2;
-/// Where this many move together, smaller steps are reported, too.
+/// If this many cases change together, smaller changes are reported, too.
 const TOGETHER: usize = 3;
 
 /// The most functions of a case that are named.
 const NAMED_FUNCTIONS: usize = 3;
 
-/// What changed at one point of a history.
+/// The changes at one point of a history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChangeEvent {
-    /// Index of the first point after it.
+    /// Index of the first point after the change.
     pub at: usize,
-    /// Index of the point before it, in the series that moved.
+    /// Index of the last point before the change in the series that changed.
     pub before: usize,
-    /// Index of the point with which the last of its cases was found.
+    /// Index of the point at which the change of the last of its cases became significant.
     pub found: usize,
-    /// The cases that moved, the farthest first.
+    /// The cases that changed, the largest change first.
     pub moved: Vec<Moved>,
-    /// How the machine differed between the two points.
+    /// The differences of the machine between the two points.
     pub profile: Vec<Difference>,
 }
 
-/// A case that moved.
+/// A case that changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Moved {
-    /// The case.
+    /// `group/variant/parameter`.
     pub id: String,
-    /// Neither side can change it: the machine did.
+    /// Whether neither side can change its cost: then the machine has changed.
     pub canary: bool,
     /// The change, a share: 0.03 is 3 % slower.
     pub change: f64,
     /// Standard error of the change.
     pub error: f64,
-    /// Counted instructions: the functions that moved most between the two points, and by how many in an iteration.
+    /// With counted instructions: the functions that changed most between the two points, and their changes per iteration.
     pub functions: Vec<(String, f64)>,
 }
 
@@ -61,6 +61,7 @@ impl ChangeEvent {
         self.moved.iter().filter(|moved| moved.change > 0.0 && !moved.canary)
     }
 
+    /// Whether it has at least [`TOGETHER`] cases or a change of at least `least`.
     fn is_reportable(&self, least: f64) -> bool {
         self.moved.len() >= TOGETHER || self.moved.iter().any(|moved| moved.change.abs() >= least)
     }
@@ -71,7 +72,7 @@ impl ChangeEvent {
     }
 }
 
-/// A change point, by indices of the history's points.
+/// A change point of one series, with indexes into the history's points.
 struct Step {
     at: usize,
     before: usize,
@@ -79,7 +80,7 @@ struct Step {
     moved: Moved,
 }
 
-/// The events of these series, in order.
+/// The events of these series, in the order of the points.
 pub fn find_change_events(points: &[HistoryPoint], series: &[RatioSeries]) -> Vec<ChangeEvent> {
     let values: Vec<Vec<Value>> =
         series.iter().map(|one| one.links.iter().map(|link| link.value).collect()).collect();
@@ -89,7 +90,7 @@ pub fn find_change_events(points: &[HistoryPoint], series: &[RatioSeries]) -> Ve
     let noise = |values: &[Value]| if is_counted { NOISE_OF_COUNTS } else { family.noise_of_series(values) };
     let of_one = |(one, values): (&RatioSeries, &Vec<Value>)| find_steps(one, values, &noise(values), level);
     let steps: Vec<Step> = series.iter().zip(&values).flat_map(of_one).collect();
-    // Noise moves no step of counts.
+    // Counts have no noise that could shift a step.
     let near = if is_counted { 0 } else { NEAR };
     let events = group_by_place(steps, near).into_iter().map(|steps| event_of_steps(points, steps));
     let least = if is_counted { LEAST_OF_COUNTS } else { LEAST };
@@ -120,11 +121,12 @@ fn group_by_place(steps: Vec<Step>, farthest: usize) -> Vec<Vec<Step>> {
     places.into_values().collect()
 }
 
+/// The change points of one series, without those that may be an error of a bridge.
 fn find_steps(series: &RatioSeries, values: &[Value], noise: &Noise, level: f64) -> Vec<Step> {
     let found = change_points(values, noise, level);
     let step = |change: &syscost_statistic::change_point::ChangePoint| {
         let (before, after) = (&series.links[change.at - 1], &series.links[change.at]);
-        // What two references have in common cancels.
+        // The bridges that both points share cancel out.
         let bridge = (after.bridged.powi(2) - before.bridged.powi(2)).abs().sqrt();
         let is_bridge = change.step.abs() < BEYOND_BRIDGE * bridge;
         let moved = Moved {
@@ -144,7 +146,7 @@ fn find_steps(series: &RatioSeries, values: &[Value], noise: &Noise, level: f64)
     found.iter().filter_map(step).collect()
 }
 
-/// The event of steps that belong together, at the place of the first of them.
+/// The event of steps that belong together. It lies at the point of the first step.
 fn event_of_steps(points: &[HistoryPoint], steps: Vec<Step>) -> ChangeEvent {
     let (at, before) = (steps[0].at, steps[0].before);
     let found = steps.iter().map(|step| step.found).max().unwrap_or(at);
@@ -160,7 +162,8 @@ fn event_of_steps(points: &[HistoryPoint], steps: Vec<Step>) -> ChangeEvent {
     ChangeEvent { at, before, found, moved, profile: differences.into_iter().filter(is_news).collect() }
 }
 
-/// The functions of a case that moved most between two points: each has its differences from the same reference.
+/// The functions of a case that changed most between two points, computed from their differences to the common reference;
+/// empty if the points have different references.
 fn moved_functions(points: [&HistoryPoint; 2], id: &str) -> Vec<(String, f64)> {
     let cases = points.map(|point| point.cases.iter().find(|case| case.id == id));
     let [Some(before), Some(after)] = cases else { return Vec::new() };
@@ -172,13 +175,13 @@ fn moved_functions(points: [&HistoryPoint; 2], id: &str) -> Vec<(String, f64)> {
     for (name, difference) in &before.functions {
         *differences.entry(name).or_default() -= difference;
     }
-    // Of sums of divided counts a rest can be left that is no instruction.
+    // Sums of divided counts have rounding errors, which are far below one instruction.
     let mut moved: Vec<_> = differences.into_iter().filter(|(_, by)| by.abs() > 1e-6).collect();
     moved.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
     moved.into_iter().take(NAMED_FUNCTIONS).map(|(name, by)| (name.to_owned(), by)).collect()
 }
 
-/// Facts that explain a change.
+/// Fields of lower weight that can nevertheless explain a change.
 const NEWS: [&str; 6] =
     ["kernel_release", "kernel_version", "kernel_command_line", "compiler", "profile", "crate_version"];
 
@@ -188,7 +191,7 @@ mod tests {
     use super::*;
     use syscost_statistic::Random;
 
-    /// Nights of 40 cases with a deviation of 0.2 %; from the twentieth on every fourth case is this much slower.
+    /// Nights of 40 cases with a deviation of 0.2 %. From the twentieth night on, every fourth case is slower by the share `step`.
     fn nights(seed: u64, count: usize, step: f64) -> Vec<HistoryPoint> {
         let mut random = Random::new(seed);
         let uniform = |random: &mut Random| random.number_below(1 << 20) as f64 / f64::from(1 << 20) - 0.5;
@@ -209,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_cases_that_move_together_are_one_event_with_its_cause() {
+    fn ten_cases_that_change_together_are_one_event_with_its_cause() {
         for seed in 0..10 {
             let points = nights(seed, 30, 0.01);
             let events = events(&points);
@@ -224,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn one_per_cent_is_found_within_two_nights() {
+    fn a_change_of_one_per_cent_is_found_within_two_nights() {
         let (mut found, mut all) = (0, 0);
         for seed in 0..10 {
             let points = nights(100 + seed, 22, 0.01);
@@ -241,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_of_counts_names_the_functions_that_moved_between_its_points() {
+    fn a_step_of_counts_names_the_functions_that_changed() {
         let mut points: Vec<_> = (0..6)
             .map(|release| test_point(release, "6.1", None, &[if release < 3 { 1.1 } else { 1.2 }]))
             .collect();
@@ -278,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn the_error_of_a_bridge_is_no_change() {
+    fn an_error_of_a_bridge_is_not_reported_as_a_change() {
         let mut points: Vec<_> = (0..12).map(|night| test_point(night, "r0", None, &[1.0; 8])).collect();
         let mut bridge = test_point(12, "r0", Some("r1"), &[1.004; 8]);
         bridge.cases.iter_mut().for_each(|case| case.error = 0.003);

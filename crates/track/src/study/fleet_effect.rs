@@ -1,22 +1,24 @@
-//! What a kernel costs on many machines: on each of them first, kernel against kernel, and then over all of them.
+//! The effect of a kernel on many machines: first on each machine, against the first kernel, and then over all machines.
 //!
 //! # On a machine
 //!
-//! The effect is a difference of logarithms: the mean of the jobs under the other kernel less that under the first, at one
-//! frequency of the core where it is known. How far the jobs of one machine and kernel lie apart is pooled over the machines
-//! of its [class](Class), and gives the effect's interval. A machine's own speed drops out.
+//! The effect is a difference of mean logarithms: the jobs under the other kernel less the jobs under the first, at one frequency
+//! of the core if it is known. The variance of jobs within a machine and kernel is pooled over the machines of a [class](Class),
+//! and gives the interval of the effect. The machine's own speed cancels out.
 //!
 //! # Over machines
 //!
-//! Each machine has an effect of its own. The mean over all, its interval and the spread between machines are those of
-//! [random effects](syscost_statistic::random_effects). *Slower* is said of a case if the whole interval lies beyond 1 % and the
-//! one-sided p, corrected over the cases (Benjamini and Hochberg, q = 0.01), allows it; *same* if the interval lies within ± 2 %.
+//! Each machine has an effect of its own. The mean over all machines, its interval and the spread between machines come from a model
+//! of [random effects](syscost_statistic::random_effects). The verdict is *slower* if the whole interval lies beyond 1 % and the
+//! one-sided p value, corrected over the cases (Benjamini and Hochberg), is at most q = 0.01. It is *same* if the interval lies
+//! within ± 2 %.
 //!
 //! # Machines that stand out
 //!
-//! A machine stands out if it lies further from the median machine than one of all machines and cases would by chance once in
-//! a hundred fleets, by the median absolute deviation, which one machine in ten cannot widen; if that is more than 1 %; and if
-//! the lowest of its jobs say so, too, since what disturbs a job only lengthens it. The mean is that of the others.
+//! A machine stands out if its effect lies further from the median machine than a limit. By chance alone, any machine in any case
+//! exceeds the limit in one of a hundred fleets. The limit is at least 1 %, and uses the median absolute deviation, which one
+//! outlying machine in ten cannot widen. The machine's lowest jobs must deviate too, since a disturbance only lengthens a job.
+//! The mean is taken over the other machines.
 
 mod gathering;
 
@@ -29,25 +31,25 @@ use syscost_statistic::{
     Effect, adjusted_p_values, mean, median, random_effects, student_upper_quantile, student_upper_tail,
 };
 
-/// Effects up to this share are no finding.
+/// Effects up to this share are no findings.
 pub const THRESHOLD: f64 = 0.01;
-/// An effect within this share is called the same.
+/// An effect whose interval lies within this share gets the verdict "same".
 pub const MARGIN: f64 = 0.02;
 /// The fewest machines among which one can stand out.
 pub const FEWEST_TO_STAND_OUT: usize = 5;
 
-/// The answer of an experiment.
+/// The results of an experiment.
 #[derive(Clone, Debug, Serialize)]
 pub struct FleetAnswer {
-    /// The experiment.
+    /// The name of the experiment.
     pub experiment: String,
     /// The kernels; the others are compared with the first.
     pub kernels: Vec<String>,
-    /// The machines, in the order of the hosts; one that changed in the middle is several.
+    /// The machines, in the order of the hosts. A host that changed during the experiment counts as several machines.
     pub machines: Vec<Machine>,
-    /// Machines that are alike, in order of the hosts.
+    /// The classes of like machines, in the order of the hosts.
     pub classes: Vec<Class>,
-    /// What a reader must know about the whole.
+    /// Warnings about the whole experiment.
     pub warnings: Vec<String>,
     /// For each kernel but the first, its cases in order of the ids.
     pub columns: Vec<Column>,
@@ -69,25 +71,25 @@ pub struct CaseEffect {
     pub id: String,
     /// The verdict on the mean.
     pub verdict: Verdict,
-    /// Why there is no stronger one.
+    /// Why there is no stronger verdict.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The mean ratio of those that do not stand out, with its 95 % interval; of one machine its own.
+    /// The mean ratio over the machines that do not stand out, with its 95 % interval. For a single machine it is the machine's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<Interval>,
     /// The standard deviation of the true effects between machines, a share.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub between: Option<f64>,
-    /// Machines that count in the mean.
+    /// The number of machines in the mean.
     pub machines: usize,
-    /// How many of all machines are slower, faster, the same, and undecided by themselves.
+    /// The number of machines for each verdict on a machine alone.
     pub alone: Alone,
-    /// Machines that stand out, the furthest first.
+    /// The machines that stand out, the one farthest from the mean first.
     pub standing_out: Vec<MachineEffect>,
-    /// The mean of each class of which there are several: its index and its ratio.
+    /// If there are several classes of machines: the index and the mean ratio of each class.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub by_class: Vec<(usize, Interval)>,
-    /// The machines of the host that was asked for.
+    /// The effects on the machines of the selected host.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<MachineEffect>,
 }
@@ -95,36 +97,36 @@ pub struct CaseEffect {
 /// One case on one machine.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct MachineEffect {
-    /// Which of the answer's machines.
+    /// The index of the machine in the answer's machines.
     pub machine: usize,
-    /// Its ratio, with its 95 % interval where several jobs tell it.
+    /// The ratio of the cost under the other kernel to that under the first.
     pub ratio: f64,
-    /// That interval.
+    /// The 95 % interval of the ratio; `None` if no machine of the class has repeated jobs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<[f64; 2]>,
 }
 
-/// Machines by their own verdicts.
+/// The number of machines for each verdict on a machine alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Alone {
-    /// Their whole interval lies above the threshold.
+    /// Machines whose whole interval lies above 1 + [`THRESHOLD`].
     pub slower: usize,
-    /// Their whole interval lies below it.
+    /// Machines whose whole interval lies below 1 / (1 + [`THRESHOLD`]).
     pub faster: usize,
-    /// Their whole interval lies within the margin.
+    /// Machines whose whole interval lies within [`MARGIN`].
     pub same: usize,
-    /// None of these.
+    /// All other machines.
     pub undecided: usize,
 }
 
 impl MachineEffect {
-    /// The verdict of this machine by itself.
+    /// The verdict on this machine alone.
     pub fn verdict(&self) -> Verdict {
         self.interval.map_or(Verdict::Inconclusive, verdict_of_interval)
     }
 }
 
-/// The verdict on a ratio that lies between these two.
+/// The verdict on a ratio with this interval.
 fn verdict_of_interval([low, high]: [f64; 2]) -> Verdict {
     match () {
         () if low > 1.0 + THRESHOLD => Verdict::Slower,
@@ -134,12 +136,12 @@ fn verdict_of_interval([low, high]: [f64; 2]) -> Verdict {
     }
 }
 
-// From the effects of machines to one verdict a case.
+// The verdict on each case, from the effects on machines.
 
-/// The expected share of wrong findings among all of an answer.
+/// The expected share of wrong findings among all findings of an answer.
 const DISCOVERIES: f64 = 0.01;
 
-/// The variance of a job within one machine and kernel, and what is known of it.
+/// The pooled variance of jobs within a machine and kernel: its sum of squares, and its degrees of freedom.
 #[derive(Clone, Copy, Default)]
 struct Pooled {
     squares: f64,
@@ -152,7 +154,7 @@ impl Pooled {
     }
 }
 
-/// The cases with their verdicts, which depend on how many there are, and with the effects of the machines that are asked for.
+/// The judged cases; their p values are adjusted for the number of cases. They keep only the effects on the machines in `asked`.
 fn judge_cases<'a>(
     cases: impl Iterator<Item = (&'a String, Vec<Observed>)>,
     classes: &[usize],
@@ -176,7 +178,7 @@ fn judge_cases<'a>(
     found
 }
 
-/// A case, and the chance of such an effect if the true one were no larger than the threshold.
+/// The judged case and its p value: the chance of such an effect if the true effect were no larger than the threshold.
 fn judge_case(id: &str, observed: &[Observed], classes: &[usize], tests: usize) -> (CaseEffect, f64) {
     let mut pooled: BTreeMap<usize, Pooled> = BTreeMap::new();
     for one in observed {
@@ -225,7 +227,7 @@ fn judge_case(id: &str, observed: &[Observed], classes: &[usize], tests: usize) 
     (case, p)
 }
 
-/// One machine by itself.
+/// The effect on one machine, with its interval from the pooled variance.
 fn machine_effect(one: &Observed, pooled: Pooled) -> MachineEffect {
     let log = f64::from(one.log);
     let interval = pooled.variance().map(|variance| {
@@ -235,6 +237,7 @@ fn machine_effect(one: &Observed, pooled: Pooled) -> MachineEffect {
     MachineEffect { machine: one.machine as usize, ratio: log.exp(), interval }
 }
 
+/// The index and the mean ratio of each class of the machines `others`; empty if there is only one class.
 fn class_effects(
     others: &[usize],
     observed: &[Observed],
@@ -251,6 +254,7 @@ fn class_effects(
     members.into_iter().filter(|_| several).filter_map(mean).collect()
 }
 
+/// The verdict on the mean ratio over this number of machines, and the reason if it is undecided.
 fn judge_ratio(ratio: Option<Interval>, machines: usize) -> (Verdict, Option<String>) {
     let Some(Interval { low, high, .. }) = ratio else {
         let why = "one machine with one job a kernel shows no spread: more repeats, or more machines";
@@ -264,7 +268,7 @@ fn judge_ratio(ratio: Option<Interval>, machines: usize) -> (Verdict, Option<Str
     (verdict, (verdict == Verdict::Inconclusive).then(why))
 }
 
-/// The chance of such an effect or a larger one, if the true one were no larger than the threshold.
+/// The one-sided p value: the chance of such an effect or a larger one, if the true effect were no larger than the threshold.
 fn chance_of_effect(log: f64, error: f64, degrees: usize) -> f64 {
     let beyond = log.abs() - THRESHOLD.ln_1p();
     if error > 0.0 { student_upper_tail(beyond / error, degrees) } else { f64::from(u8::from(beyond <= 0.0)) }
@@ -283,24 +287,24 @@ fn count_verdicts(effects: &[MachineEffect]) -> Alone {
     alone
 }
 
-// The effect of a kernel on one machine in one case, in few bytes.
+// The effect of a kernel on one machine in one case, in a few bytes.
 
-/// What one machine shows of one case. There are millions of them.
+/// The effect on one case on one machine. There are millions of these values, so they are small.
 #[derive(Clone, Copy, Debug)]
 struct Observed {
     pub machine: u32,
     /// The other kernel's mean logarithm less the first one's.
     pub log: f32,
-    /// The same of the lowest jobs.
+    /// The other kernel's lowest logarithm less the first one's.
     pub lowest: f32,
-    /// Squared distances of the jobs from the means of their kernels.
+    /// The sum of squared distances of the jobs from the mean of their kernel.
     pub squares: f32,
-    /// Jobs under the first kernel and under the other.
+    /// The number of jobs under the first kernel and under the other.
     jobs: [u16; 2],
 }
 
 impl Observed {
-    /// `None` where a kernel has no job.
+    /// The effect from the logarithms of the jobs under both kernels; `None` if a kernel has no job.
     fn from_logs(machine: u32, reference: &[f64], other: &[f64]) -> Option<Self> {
         let squares = |logs: &[f64]| logs.iter().map(|log| (log - mean(logs)).powi(2)).sum::<f64>();
         let lowest = |logs: &[f64]| logs.iter().copied().fold(f64::INFINITY, f64::min);
@@ -318,24 +322,24 @@ impl Observed {
         self.jobs.iter().map(|&jobs| usize::from(jobs) - 1).sum()
     }
 
-    /// Factor from the variance of one job to the variance of the effect.
+    /// The variance of the effect, as a multiple of the variance of one job.
     fn variance_factor(&self) -> f64 {
         self.jobs.iter().map(|&jobs| 1.0 / f64::from(jobs)).sum()
     }
 }
 
-// Machines whose effect is not that of the others.
+// The machines that stand out.
 
-/// The chance of naming any machine in any case of a fleet in which no machine stands out.
+/// The chance that any machine stands out in any case of a fleet, if all effects differ only by chance.
 const CHANCE: f64 = 0.01;
-/// From the median absolute deviation of a normal law to its standard deviation.
+/// The factor from the median absolute deviation of a normal distribution to its standard deviation.
 const NORMAL: f64 = 1.4826;
-/// What the median absolute deviation knows of the spread, in degrees of freedom of a standard deviation, for each value
-/// (Rousseeuw and Croux 1993: its efficiency is 37 %).
+/// The degrees of freedom per value of a spread by the median absolute deviation, whose efficiency is 37 % of the standard
+/// deviation's (Rousseeuw and Croux 1993).
 const EFFICIENCY: f64 = 0.37;
 
-/// The places of the machines that stand out. `degrees` is how well the variances within machines are known, `tests` the number
-/// of machines and cases in the answer.
+/// The indexes in `observed` of the machines that stand out. `degrees` are the degrees of freedom of the variances within machines,
+/// and `tests` is the number of pairs of machine and case in the answer.
 fn find_outlying_machines(
     observed: &[Observed],
     variance: &impl Fn(&Observed) -> f64,

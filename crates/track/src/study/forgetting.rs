@@ -1,5 +1,5 @@
-//! Which points of a history are forgotten: by age, label, case and number, or thinned to one a week. What is left must say what
-//! it said before.
+//! The selection of points that are removed from a history: by age, label, case and number, or all but one a week. The remaining
+//! ratios must stay unchanged.
 
 use super::change_event::find_change_events;
 use super::ratio_series::build_ratio_series;
@@ -13,29 +13,29 @@ const WEEK: u64 = 7 * SECONDS_A_DAY;
 /// The points to remove: those that meet all of the given conditions.
 #[derive(Default)]
 pub struct Forgetting<'a> {
-    /// Begun before this Unix second.
+    /// Points that began before this time, Unix seconds.
     pub before: Option<u64>,
-    /// With this label.
+    /// Points with this label.
     pub label: Option<&'a str>,
-    /// All but this many of the newest points.
+    /// All points but this number of the newest.
     pub keep_last: Option<usize>,
-    /// All but the first of each week.
+    /// All points but the first of each week.
     pub weekly: bool,
-    /// Only these cases of them.
+    /// If given, only these cases of the points are removed.
     pub case: Option<&'a dyn Fn(&str) -> bool>,
 }
 
-/// What becomes of a history.
+/// A history without the removed points.
 pub struct Pruned {
-    /// Each point as it stays; `None` for one that goes.
+    /// Each point as it stays; `None` for a point that is removed.
     pub points: Vec<Option<HistoryPoint>>,
-    /// Points that go.
+    /// The number of points that are removed.
     pub gone: usize,
-    /// Cases that go of points that stay.
+    /// The number of cases that are removed from points that stay.
     pub cases: usize,
-    /// Points that would be removed, but stay because they name the reference of the others.
+    /// The number of points that stay only because they name the reference of the others.
     pub needed: usize,
-    /// Events before and after.
+    /// The number of events before and after the removal.
     pub events: [usize; 2],
 }
 
@@ -61,7 +61,7 @@ impl Forgetting<'_> {
             .is_some_and(|base| Some(base) != self::first_reference(points.iter()));
         let needed = usize::from(is_needed);
         if is_needed {
-            // The whole point, so that it stays as it was sealed.
+            // The point stays with all cases, so that its checksum stays valid.
             kept[0] = points.first().cloned();
         }
         let whole: Vec<_> = kept.iter().flatten().cloned().collect();
@@ -79,7 +79,7 @@ impl Forgetting<'_> {
         }
     }
 
-    /// The points that are meant, without bridges.
+    /// The indexes of the points that meet the conditions, without bridges.
     fn points_to_forget(&self, points: &[HistoryPoint]) -> BTreeSet<usize> {
         let regular: Vec<usize> = (0..points.len()).filter(|at| points[*at].bridge_to.is_none()).collect();
         let older = regular.len().saturating_sub(self.keep_last.unwrap_or(0));
@@ -88,7 +88,7 @@ impl Forgetting<'_> {
             let point = &points[*at];
             let in_age = self.before.is_none_or(|before| point.started < before);
             let in_name = self.label.is_none_or(|label| point.label == label);
-            // Asked last: the first of a week is the first of those that are meant.
+            // This condition is last: the first point of a week is the first that meets the other conditions.
             in_age
                 && in_name
                 && (!self.weekly || !weeks.insert((point.reference.clone(), point.started / WEEK)))
@@ -97,7 +97,7 @@ impl Forgetting<'_> {
     }
 }
 
-/// The reference that all others are held against.
+/// The reference of the first point, to which all ratios refer.
 fn first_reference<'a>(mut points: impl Iterator<Item = &'a HistoryPoint>) -> Option<&'a str> {
     points.next().map(|point| point.reference.as_str())
 }
@@ -121,8 +121,8 @@ mod tests {
         (forgotten.points.iter().flatten().cloned().collect(), forgotten)
     }
 
-    /// Every ratio that is left is what it was.
-    fn says_the_same(points: &[HistoryPoint]) {
+    /// Asserts that every ratio that is left is unchanged.
+    fn assert_ratios_unchanged(points: &[HistoryPoint]) {
         let values = |points: &[HistoryPoint]| -> Vec<(String, String, f64)> {
             let link = |id: &str, link: &super::super::ratio_series::Link| {
                 (id.to_owned(), points[link.point].run.clone(), link.value.value)
@@ -138,15 +138,15 @@ mod tests {
     }
 
     #[test]
-    fn a_bridge_stays_when_all_that_stood_before_it_goes() {
+    fn a_bridge_stays_when_all_points_before_it_are_removed() {
         let (points, forgotten) = left(&Forgetting { keep_last: Some(5), ..Forgetting::default() });
         assert_eq!((points.len(), forgotten.gone, forgotten.needed), (6, 15, 0));
         assert_eq!(points[0].bridge_to.as_deref(), Some("r1"));
-        says_the_same(&points);
+        assert_ratios_unchanged(&points);
     }
 
     #[test]
-    fn the_first_point_stays_where_it_alone_names_the_first_reference() {
+    fn the_first_point_stays_if_only_it_names_the_first_reference() {
         let mut points = nights();
         points.remove(10);
         let forgotten = Forgetting { keep_last: Some(5), ..Forgetting::default() }.prune(&points);
@@ -161,7 +161,7 @@ mod tests {
         let weeks: BTreeSet<_> =
             regular.iter().map(|point| (&point.reference, point.started / WEEK)).collect();
         assert_eq!(regular.len(), weeks.len());
-        says_the_same(&points);
+        assert_ratios_unchanged(&points);
     }
 
     #[test]
@@ -172,11 +172,11 @@ mod tests {
         assert!(
             points.iter().all(|point| point.cases.len() == if point.bridge_to.is_some() { 2 } else { 1 })
         );
-        says_the_same(&points);
+        assert_ratios_unchanged(&points);
     }
 
     #[test]
-    fn age_and_label_must_both_hold() {
+    fn points_must_meet_both_age_and_label() {
         let before = nights()[3].started;
         let by = |label| Forgetting { before: Some(before), label, ..Forgetting::default() };
         assert_eq!(left(&by(None)).1.gone, 3);

@@ -1,4 +1,4 @@
-//! What the processes of one job say together: the floor of each case.
+//! The figures of one job: the floor of each case over the job's processes.
 
 use crate::record::fleet_record::{Figure, Job, JobRecord, LAYOUT, inert_line};
 use std::collections::BTreeSet;
@@ -7,10 +7,10 @@ use syscost_engine::record::quantity::NANOSECONDS;
 use syscost_platform::error::{Error, Result};
 use syscost_statistic::{Floor, median};
 
-/// The record of this job, from the head of what its processes measured.
+/// The record of this job, from the head of the record of its processes.
 ///
 /// # Errors
-/// They ran under more than one boot, on a machine that changed meanwhile, or measured something other than time.
+/// The processes ran in several boots, on a machine that changed meanwhile, or measured something other than time.
 pub fn record_of_job(job: Job<'_>, experiment: &str, head: &Head) -> Result<JobRecord> {
     let boots: BTreeSet<_> = head.runs.iter().map(|run| run.boot.as_str()).collect();
     let [fingerprint] = &head.fingerprints[..] else {
@@ -19,7 +19,7 @@ pub fn record_of_job(job: Job<'_>, experiment: &str, head: &Head) -> Result<JobR
     if boots.len() > 1 || head.unit != NANOSECONDS {
         return Err(Error::Usage("the processes of a job measure time, under one boot".into()));
     }
-    // Percentiles have a space in their name; what a peer answered is a matter of two machines.
+    // Left out are percentiles, whose ids contain a space, and series with a peer, which depend on two machines.
     let whole = || head.series.iter().filter(|series| !series.id.contains(' ') && series.peer.is_none());
     let why = |series: &Series| series.without.first().map(|text| inert_line(text));
     let lacking = whole().filter(|series| floor_figure(series).is_none());
@@ -39,7 +39,7 @@ pub fn record_of_job(job: Job<'_>, experiment: &str, head: &Head) -> Result<JobR
     })
 }
 
-/// The floor of a series, at one frequency of the core where each value has its own.
+/// The floor of a series, at the median frequency of the core if each value has its frequency; `None` if it is no positive number.
 fn floor_figure(series: &Series) -> Option<Figure> {
     let hz: Option<Vec<f64>> = series.values.iter().map(|value| value.core_hz).collect();
     let core_hz = hz.as_deref().filter(|hz| !hz.is_empty()).map(median);
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_without_a_number_says_why() {
+    fn a_case_without_a_number_has_its_reason() {
         let job = Job { host: "n1", kernel: "6.1", repeat: 1 };
         let mut head = head("job", 1, 2);
         head.series[0].values.clear();

@@ -1,5 +1,5 @@
-//! The series of a history: for each case its ratio to the first reference, night after night. Where a reference was replaced,
-//! the comparison of the old one with the new one is a bridge, and its ratio is multiplied by. The errors of bridges add up.
+//! The series of a history: for each case its ratio to the first reference, night after night. If a reference was replaced, a
+//! bridge compares the old one with the new one, and later ratios are multiplied by the bridge's ratio. The errors of bridges add up.
 
 use crate::record::history_point::{CaseRatio, HistoryPoint, layout_for_clock};
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use syscost_kernels::counted_change::{SideCount, judge_counts};
 use syscost_kernels::instruction_counts::InstructionCounts;
 use syscost_statistic::change_point::Value;
 
-/// Standard errors from a normal estimate to either end of its 95 % interval.
+/// The distance from a normal estimate to either end of its 95 % interval, in standard errors.
 pub const NORMAL: f64 = 1.959_964;
 
 /// One case over the points of a history.
@@ -19,9 +19,9 @@ pub const NORMAL: f64 = 1.959_964;
 pub struct RatioSeries {
     /// `group/variant/parameter`.
     pub id: String,
-    /// Neither side can change it.
+    /// Whether neither side can change its cost.
     pub canary: bool,
-    /// Its ratios, in the order of the points.
+    /// The ratios, in the order of the points.
     pub links: Vec<Link>,
 }
 
@@ -30,20 +30,21 @@ pub struct RatioSeries {
 pub struct Link {
     /// Index of the point in the history.
     pub point: usize,
-    /// ln of today's cost over that of the first reference, with the error of this comparison alone.
+    /// ln of the cost at this point over that of the first reference, with the error of this comparison alone.
     pub value: Value,
-    /// Standard error of the bridges between the first reference and the one that this point was held against.
+    /// Standard error of the bridges between the first reference and the reference of this point.
     pub bridged: f64,
-    /// An iteration, ns.
+    /// The cost of an iteration, ns, or instructions if those are counted.
     pub cost_ns: f64,
-    /// Pairs that count.
+    /// The number of valid pairs.
     pub pairs: usize,
 }
 
-/// Fewest valid pairs for a ratio: without pairs it would be 1 with an error of 0.
+/// The fewest valid pairs for a ratio. Without any pair the ratio would be 1 with an error of 0.
 const FEWEST_PAIRS: usize = 4;
 
-/// The point of a comparison, as yet without a reference: the cases that have a number on both sides, of one version.
+/// The point of a comparison by pairs, still without the name of its reference. It has the cases with a number on both sides and
+/// one version.
 pub fn point_from_pairs(paired: &Paired) -> HistoryPoint {
     let rows = paired.judge();
     let cases = rows.iter().zip(&paired.cases).filter(|(row, case)| {
@@ -68,7 +69,7 @@ pub fn point_from_pairs(paired: &Paired) -> HistoryPoint {
     }
 }
 
-/// The fingerprint of a guest on this host. Its differences say what else changed there.
+/// The fingerprint of a guest on this host, whose differences between points are reported with a change.
 fn guest_fingerprint(side: &GuestSide, machine: &str, host: Fingerprint) -> Fingerprint {
     let known = side.identity.clone().unwrap_or_default();
     Fingerprint {
@@ -81,6 +82,7 @@ fn guest_fingerprint(side: &GuestSide, machine: &str, host: Fingerprint) -> Fing
     }
 }
 
+/// The ratio of a judged case; `None` if it is not finite or has fewer than [`FEWEST_PAIRS`] pairs.
 fn case_ratio(row: &Row, version: &str) -> Option<CaseRatio> {
     let [low, estimate, high] = {
         let change = row.judgement.change;
@@ -101,18 +103,18 @@ fn case_ratio(row: &Row, version: &str) -> Option<CaseRatio> {
     })
 }
 
-/// Fewest pairs for a ratio by this clock. Counted instructions repeat to the last digit, so one boot is enough.
+/// The fewest pairs for a ratio by this clock. Counted instructions repeat exactly, so one boot is enough.
 fn fewest_pairs(clock: ClockKind) -> usize {
     if clock == ClockKind::Icount { 1 } else { FEWEST_PAIRS }
 }
 
-/// The series of all cases, and a sentence for each point with cases that belong to no series.
+/// The series of all cases, sorted by id, and a sentence for each point with cases that belong to no series.
 pub fn build_ratio_series(points: &[HistoryPoint]) -> (Vec<RatioSeries>, Vec<String>) {
     let mut all: BTreeMap<&str, RatioSeries> = BTreeMap::new();
     let (bridges, mut said) = (Bridges::from_points(points), Vec::new());
     let clock = points.first().map_or(ClockKind::Host, |point| point.clock);
     for (at, point) in points.iter().enumerate().filter(|(_, point)| point.bridge_to.is_none()) {
-        // Files that were joined by hand.
+        // Only files that were joined by hand have points of several clocks.
         if point.clock != clock {
             said.push(format!(
                 "{}: it is by the clock {}, and left out beside {clock}",
@@ -121,7 +123,7 @@ pub fn build_ratio_series(points: &[HistoryPoint]) -> (Vec<RatioSeries>, Vec<Str
             continue;
         }
         let mut lacking = 0;
-        // Points that were kept before cases without pairs were left out may hold some.
+        // Points of older versions of `syscost` may have cases without valid pairs.
         for case in point.cases.iter().filter(|case| case.pairs >= fewest_pairs(point.clock)) {
             let Some((offset, variance)) = bridges.reference_offset(&point.reference, case) else {
                 lacking += 1;
@@ -149,7 +151,7 @@ pub fn build_ratio_series(points: &[HistoryPoint]) -> (Vec<RatioSeries>, Vec<Str
     (all.into_values().collect(), said)
 }
 
-/// ln of each reference's cost over that of the first one, and its variance, by reference, case and version.
+/// By reference, case and version: ln of the reference's cost over that of the first reference, and the variance of this value.
 struct Bridges<'a> {
     first: Option<&'a str>,
     known: BTreeMap<(&'a str, &'a str, &'a str), (f64, f64)>,
@@ -173,6 +175,7 @@ impl<'a> Bridges<'a> {
         bridges
     }
 
+    /// ln of this reference's cost over that of the first reference, and its variance; `None` without a bridge.
     fn reference_offset(&self, reference: &str, case: &CaseRatio) -> Option<(f64, f64)> {
         if Some(reference) == self.first {
             return Some((0.0, 0.0));
@@ -183,8 +186,8 @@ impl<'a> Bridges<'a> {
 
 // A point of a history from a comparison of two kernels by counted instructions.
 
-/// The point of a comparison by counts, as yet without a reference: the cases that both kernels have counted. `version` is that of a case's group; the
-/// way of counting is added to it, since figures of two ways are two series.
+/// The point of a comparison by counts, still without the name of its reference. It has the cases that were counted on both kernels.
+/// `version` returns the version of a case's group. The method of counting is added to it, since each method has its own series.
 pub fn point_from_counts(
     counts: &InstructionCounts,
     version: impl Fn(&str) -> Option<String>,
@@ -220,8 +223,8 @@ pub fn point_from_counts(
     }
 }
 
-/// Standard error of the logarithm of a count: zero if all boots agree; else a third of their range, over the root
-/// of their number.
+/// Standard error of the logarithm of a count: a third of the range of the boots, over the square root of their number. It is
+/// zero if all boots agree.
 fn log_standard_error(side: &SideCount) -> f64 {
     (side.range[1] / side.range[0]).ln() / 3.0 / (side.boots.max(1) as f64).sqrt()
 }
@@ -232,7 +235,7 @@ pub(super) mod tests {
     use syscost_engine::record::guest_side::ClockKind;
     use syscost_kernels::instruction_counts::{CaseCounts, Count, CountOutcome, CountingMethod};
 
-    /// A point with one case a value; `to` makes it a bridge.
+    /// A point with one case for each ratio; with `to` it is a bridge to that reference.
     pub fn test_point(run: usize, reference: &str, to: Option<&str>, ratios: &[f64]) -> HistoryPoint {
         let case = |(at, ratio): (usize, &f64)| CaseRatio {
             id: format!("group/{at}"),
@@ -258,7 +261,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_chain_over_five_references_ends_where_the_direct_comparison_does() {
+    fn a_chain_of_five_bridges_agrees_with_the_direct_comparison() {
         // Each new reference is 3 % slower than the one before; today's build costs 1.10 of the first one.
         let mut points = vec![test_point(0, "r0", None, &[1.10])];
         for link in 0..5 {
@@ -291,7 +294,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn another_version_of_a_group_is_another_operation() {
+    fn a_case_of_another_version_has_no_bridge() {
         let mut later = test_point(1, "r1", None, &[1.0]);
         later.cases[0].version = "2".into();
         let points = [test_point(0, "r0", Some("r1"), &[1.5]), later];
@@ -300,7 +303,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_both_kernels_have_counted_is_a_ratio_without_an_error() {
+    fn equal_counts_in_all_boots_give_a_ratio_without_an_error() {
         let boots = |n: u64| {
             let count = CountOutcome::Counted(Count {
                 iterations: 10,

@@ -1,4 +1,4 @@
-//! `syscost fleet`: a job on this host, its record, and what becomes of one that cannot be measured.
+//! `syscost fleet`: a job on this host, its record, and jobs that cannot be measured.
 
 use crate::place::{Ended, Place, SYSCOST, alone};
 use crate::process;
@@ -9,7 +9,7 @@ use std::process::Command;
 
 const EXPERIMENT: [&str; 2] = ["fleet", "here.toml"];
 
-/// This host under the running kernel, which is asked for by two names: so there are two sides and no change.
+/// An experiment on this host whose two kernels are two names of the running kernel, so that there is no change.
 fn place() -> (Place, [String; 2]) {
     let place = Place::new();
     let release = nix::sys::utsname::uname().unwrap().release().to_str().unwrap().to_owned();
@@ -67,7 +67,7 @@ fn a_fleet_of_this_host_is_planned_measured_collected_and_compared() {
     let warning = answer["warnings"][0].as_str().unwrap();
     assert!(warning.contains("h1, h2 ran under one boot"), "{warning}");
 
-    // Into another store, twice, with what does not belong there.
+    // The records are collected twice into another store, with files that do not belong there.
     let from = place.path().join("here.fleet");
     std::fs::create_dir_all(from.join("h1/\u{1b}[2J")).unwrap();
     std::fs::copy(record(&place, "h1", a), record(&place, "h2", a)).unwrap();
@@ -80,7 +80,7 @@ fn a_fleet_of_this_host_is_planned_measured_collected_and_compared() {
 }
 
 #[test]
-fn another_kernel_is_told_and_measured_not_at_all() {
+fn another_running_kernel_is_reported_and_not_measured() {
     let (place, [_, running]) = place();
     let wanted = "0.0.1-none".to_owned();
     experiment(&place, &[running.clone(), wanted.clone()], 1);
@@ -93,7 +93,7 @@ fn another_kernel_is_told_and_measured_not_at_all() {
 }
 
 #[test]
-fn a_job_that_is_ended_says_so_and_can_be_measured_again() {
+fn an_interrupted_job_is_reported_and_can_be_measured_again() {
     let (place, [kernel, _]) = place();
     {
         let _alone = alone();
@@ -121,7 +121,7 @@ fn a_wrong_experiment_is_refused_with_its_field() {
     place.end(fleet(&place, "plan", &[])).refuses(&["here.toml"]);
 }
 
-/// A host with three kernels, of which the last is running.
+/// Writes the files of a host with three kernels, of which the last is running.
 fn boot(place: &Place) {
     let entry = |release: &str, kind: &str| {
         format!("\tmenuentry 'Linux {release}' $menuentry_id_option 'gnulinux-{release}-{kind}-abc' {{\n")
@@ -146,7 +146,7 @@ fn boot(place: &Place) {
 }
 
 #[test]
-fn the_helper_of_slurm_tells_the_running_kernel_and_chooses_the_next_boot() {
+fn the_slurm_helper_prints_the_running_kernel_and_selects_the_next() {
     let place = Place::new();
     boot(&place);
     let helper = |feature: &[&str]| {
@@ -163,8 +163,8 @@ fn the_helper_of_slurm_tells_the_running_kernel_and_chooses_the_next_boot() {
     helper(&["k6_1"]).says(1, &["has no entry of 6.1.0-9-amd64"]);
 }
 
-/// `scripts/fleet/submit` beside a Slurm that notes what it is given: `sbatch` keeps each script as its job's name, and what
-/// `squeue` lists is a file.
+/// Runs `scripts/fleet/submit` with a simulated Slurm: `sbatch` stores each script under the name of its job and adds the job to
+/// a file, which `squeue` lists.
 fn submit(place: &Place, words: &[&str], path: &str) -> Ended {
     let tools = place.path().join("tools");
     std::fs::create_dir_all(&tools).unwrap();
@@ -192,7 +192,7 @@ fn a_second_experiment_of_the_same_name_is_submitted_too() {
 }
 
 #[test]
-fn jobs_go_to_the_store_that_status_looks_at_however_the_name_is_written() {
+fn jobs_use_the_store_of_the_experiment_however_its_name_is_quoted() {
     let (place, _) = place();
     let text = std::fs::read_to_string(place.path().join("here.toml")).unwrap();
     let named = text.replace("name = \"here\"", "name = 'here' # not \"there\"");
@@ -204,7 +204,7 @@ fn jobs_go_to_the_store_that_status_looks_at_however_the_name_is_written() {
 }
 
 #[test]
-fn a_program_that_is_missing_here_or_on_the_node_is_told() {
+fn a_program_that_is_missing_here_or_on_the_node_is_reported() {
     let (place, [kernel, _]) = place();
     submit(&place, &["here.toml"], SYSTEM).says(0, &["submitted 4"]);
     let script = std::fs::read_to_string(place.path().join(format!("script-here.h1.{kernel}.1"))).unwrap();

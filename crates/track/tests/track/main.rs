@@ -1,6 +1,6 @@
-//! `syscost history` and `syscost fleet` in bad surroundings.
+//! `syscost history` and `syscost fleet` under faults: damaged files, killed processes, missing programs.
 //!
-//! A test that lacks something says so and passes; `scripts/test` counts it as skipped.
+//! A test that lacks something prints that and passes; `scripts/test` counts it as skipped.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test may")]
 #![allow(clippy::print_stdout, reason = "a test that is skipped says so")]

@@ -1,4 +1,4 @@
-//! A history: each added point stays, once and whole, and changes are reported.
+//! A history: each added point is stored exactly once and undamaged, and changes are reported.
 
 use crate::place::{Ended, Place, SYSCOST, alone};
 use serde_json::{Value, json};
@@ -7,13 +7,13 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use syscost_platform::testing::print_skipped;
 
-/// Kept pairs of a comparison, with these cases as far from the reference as a night says.
+/// Writes a stored comparison of this night, in which three cases are slower than the reference by the share `slower`.
 pub fn pairs(place: &Place, night: u64, slower: f64, release: &str) -> PathBuf {
     let label = format!("\u{1b}[31mrevision {night}");
     pairs_of(place, night, slower, release, &label, |case| format!("group/{case}"))
 }
 
-/// The same with these ids; the first three become slower.
+/// The same with these ids of cases; the first three cases are slower.
 pub fn pairs_of(
     place: &Place,
     night: u64,
@@ -22,7 +22,7 @@ pub fn pairs_of(
     label: &str,
     id: impl Fn(u64) -> String,
 ) -> PathBuf {
-    // What nights differ by at random, always the same: a few tenths of a per cent.
+    // Deterministic noise between nights: a few tenths of a per cent.
     let noise = |case: u64, pair: u64| {
         let mixed =
             (night * 7919 + case * 104_729 + pair * 1_299_709).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
@@ -52,7 +52,7 @@ pub fn history(place: &Place, words: &[&str]) -> Ended {
     place.end(place.syscost(&[&["history"], words].concat()))
 }
 
-/// Starts it and kills it so soon.
+/// Starts a command and kills it after this time.
 pub fn killed_after(moment: Duration, mut command: Command) {
     let mut child = command.stdout(Stdio::null()).spawn().unwrap();
     std::thread::sleep(moment);
@@ -64,7 +64,7 @@ pub fn add(place: &Place, file: &Path) -> Ended {
     history(place, &["add", file.to_str().unwrap(), "--reference", "v1"])
 }
 
-/// Twelve nights; from the ninth on three cases are 2 % slower, and the kernel is another one.
+/// Adds twelve nights. From the ninth on, three cases are 2 % slower and the kernel is another one.
 pub fn twelve_nights(place: &Place) {
     for night in 0..12 {
         let (slower, release) = if night >= 8 { (0.02, "6.1.0-30") } else { (0.0, "6.1.0-29") };
@@ -77,13 +77,13 @@ pub fn file(place: &Place) -> PathBuf {
 }
 
 #[test]
-fn a_step_is_told_for_its_cases_and_fails_the_night() {
+fn a_change_is_reported_for_its_cases_and_sets_the_exit_code() {
     let place = Place::new();
     twelve_nights(&place);
-    let told = history(&place, &["changes"]);
-    told.says(1, &["slower\t", "group/0", "group/1", "group/2"]);
-    assert_eq!(told.output.lines().count(), 3, "{told:?}");
-    assert!(!told.output.contains('\u{1b}'), "{told:?}");
+    let shown = history(&place, &["changes"]);
+    shown.says(1, &["slower\t", "group/0", "group/1", "group/2"]);
+    assert_eq!(shown.output.lines().count(), 3, "{shown:?}");
+    assert!(!shown.output.contains('\u{1b}'), "{shown:?}");
     history(&place, &["changes", "--since", "2027-01-01"]).says(0, &[]);
     let mute = place.path().join("mute.toml");
     let muted = |id| format!("[\"group/{id}\"]\nreason = \"known\"\nuntil = \"2999-01-01\"\n");
@@ -99,7 +99,7 @@ fn a_step_is_told_for_its_cases_and_fails_the_night() {
 }
 
 #[test]
-fn what_is_added_twice_or_by_several_at_once_is_there_once() {
+fn points_added_twice_or_concurrently_are_stored_once() {
     let place = Place::new();
     let files: Vec<_> = (0..6).map(|night| pairs(&place, night, 0.0, "6.1")).collect();
     let _alone = alone();
@@ -134,7 +134,7 @@ fn a_writer_that_is_killed_at_any_moment_loses_nothing() {
 }
 
 #[test]
-fn a_flipped_byte_is_named_by_its_line_and_mended_by_a_copy() {
+fn a_flipped_byte_is_reported_with_its_line_and_repaired_by_an_import() {
     let place = Place::new();
     twelve_nights(&place);
     let sound = std::fs::read(file(&place)).unwrap();
@@ -155,7 +155,7 @@ fn a_flipped_byte_is_named_by_its_line_and_mended_by_a_copy() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_refused() {
+fn impossible_arguments_and_newer_files_are_refused() {
     let place = Place::new();
     history(&place, &["changes"]).says(0, &["no point yet"]);
     history(&place, &["measure", "--reference", "v1"])
@@ -193,7 +193,7 @@ fn a_reference_is_kept_once_and_measured_against() {
     place.is_tidy();
 }
 
-/// What the script of a page reads.
+/// The data in a page, as its script reads them.
 fn data(page: &Path) -> Value {
     let html = std::fs::read_to_string(page).unwrap();
     let (_, rest) = html.split_once("<script type=\"application/json\" id=\"data\">").unwrap();
@@ -243,7 +243,7 @@ fn a_full_disk_leaves_the_history_as_it_was() {
     let place = Place::new();
     twelve_nights(&place);
     let whole = std::fs::read(file(&place)).unwrap();
-    // Room for the first half, and for a part of one more line.
+    // The file system has room for the first half and for a part of another line.
     let half = whole.split_inclusive(|byte| *byte == b'\n').take(6).map(<[u8]>::len).sum::<usize>();
     std::fs::write(place.path().join("half.jsonl"), &whole[..half]).unwrap();
     let script = "size=$(( ($(stat -c %s half.jsonl) + 4095) / 4096 * 4 + 4 )); mkdir small && mount -t tmpfs -o size=${size}k none small || exit 99
@@ -260,12 +260,12 @@ fn a_full_disk_leaves_the_history_as_it_was() {
 
 /// The history of this crate: revisions of its own, each compared by turns with the first by `scripts/history/own`.
 #[test]
-fn the_history_of_this_crate_is_sound_and_tells_of_one_step() {
+fn the_history_of_this_crate_is_sound_and_has_one_change() {
     let place = Place::new();
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/history.jsonl");
     let kept = kept.to_str().unwrap();
     history(&place, &["verify", "--file", kept]).says(0, &["sound points, 0 damaged"]);
-    let told = history(&place, &["changes", "--file", kept]);
-    // Its place in the binary made this lock one cycle of sixteen slower for two revisions.
-    told.says(1, &["slower\t+6.25", "lock/pthread-mutex/free\tfe0ba53"]);
+    let shown = history(&place, &["changes", "--file", kept]);
+    // The position of this code in the binary made the lock slower by one cycle of sixteen for two revisions.
+    shown.says(1, &["slower\t+6.25", "lock/pthread-mutex/free\tfe0ba53"]);
 }

@@ -1,11 +1,11 @@
-//! What a history tells is shown, asked again, and handed to a bisection.
+//! Changes in a history are shown, confirmed by another comparison, and passed to a bisection.
 
 use crate::nights::{add, history, pairs_of, twelve_nights};
 use crate::place::{Place, SYSCOST};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// Six nights with this label, and six with that one, in which this case is 40 % slower, among cases that are nothing's.
+/// Adds six nights with the first label, and six with the second, in which `case` and two of seven invented cases are 40 % slower.
 fn two_labels(place: &Place, labels: [&str; 2], case: &str) {
     for night in 0..12 {
         let (slower, label) = if night < 6 { (0.0, labels[0]) } else { (0.4, labels[1]) };
@@ -14,7 +14,7 @@ fn two_labels(place: &Place, labels: [&str; 2], case: &str) {
     }
 }
 
-/// A build of which every system call is slower.
+/// A build whose system calls are all slower.
 fn burdened(place: &Place) -> PathBuf {
     let text = format!("#!/bin/sh\nexec {SYSCOST} burden --additions 1000 -- {SYSCOST} \"$@\"\n");
     place.script("burdened", &text)
@@ -35,12 +35,12 @@ fn a_plot_fits_eighty_columns_and_marks_the_change() {
 }
 
 #[test]
-fn a_program_reads_the_changes_as_json_and_hears_of_mutes_that_ended() {
+fn changes_are_printed_as_json_and_expired_mutes_give_a_warning() {
     let place = Place::new();
     twelve_nights(&place);
-    let told = history(&place, &["changes", "--json"]);
-    told.says(1, &[]);
-    let read: Value = serde_json::from_str(&told.output).unwrap();
+    let reported = history(&place, &["changes", "--json"]);
+    reported.says(1, &[]);
+    let read: Value = serde_json::from_str(&reported.output).unwrap();
     assert_eq!((&read["points"], &read["cases"], &read["clock"]), (&json!(12), &json!(8), &json!("host")));
     let event = &read["events"][0];
     assert_eq!(event["moved"].as_array().map(Vec::len), Some(3), "{read}");
@@ -54,7 +54,7 @@ fn a_program_reads_the_changes_as_json_and_hears_of_mutes_that_ended() {
 }
 
 #[test]
-fn a_side_that_is_gone_is_named_and_ends_with_125() {
+fn a_missing_side_is_reported_with_exit_code_125() {
     let place = Place::new();
     history(&place, &["confirm"]).refuses(&["tells of no change"]);
     two_labels(&place, ["deadbeef0 old", "release two"], "syscall/getppid");
@@ -73,7 +73,7 @@ fn a_side_that_is_gone_is_named_and_ends_with_125() {
 }
 
 #[test]
-fn a_suspicion_is_confirmed_where_the_sides_differ_and_refuted_where_they_do_not() {
+fn a_change_is_confirmed_if_the_sides_differ_and_refuted_otherwise() {
     let place = Place::new();
     two_labels(&place, ["old", "new"], "syscall/getppid");
     let slow = burdened(&place);
@@ -83,7 +83,7 @@ fn a_suspicion_is_confirmed_where_the_sides_differ_and_refuted_where_they_do_not
     let short = ["confirm", "--scale", "smoke"];
     let confirmed = history(&place, &short);
     let refuted = history(&place, &[&short[..], &["--after", "same"]].concat());
-    // Other tests use this machine, too: an undecided comparison is no answer, and never a wrong one.
+    // Other tests may disturb the comparison: it may stay undecided, but never gives a wrong verdict.
     assert!(matches!(confirmed.code, Some(1 | 4 | 5 | 125)), "{confirmed:?}");
     assert!(matches!(refuted.code, Some(0 | 4 | 5 | 125)), "{refuted:?}");
     if confirmed.code == Some(1) {
@@ -124,7 +124,7 @@ fn a_bisection_is_printed_with_both_revisions() {
     assert_eq!(git(&["status", "--porcelain", "--untracked-files=no"]), "");
 }
 
-/// Kept counts of two kernels, of which the second needs this many instructions for each case.
+/// Writes stored counts of two kernels, of which the second executes this number of instructions.
 fn counts(place: &Place, night: u64, instructions: u64) -> PathBuf {
     let boots = |n: u64| json!([{"counted": {"iterations": 10, "batches": [10 * n, 20 * n]}}, {"counted": {"iterations": 10, "batches": [10 * n, 20 * n]}}]);
     let case = json!({"id": "syscall/getppid", "canary": false, "sides": [boots(300), boots(instructions)]});
@@ -140,7 +140,7 @@ fn counts(place: &Place, night: u64, instructions: u64) -> PathBuf {
 }
 
 #[test]
-fn counted_instructions_are_a_history_of_their_own() {
+fn counted_instructions_need_a_history_of_their_own() {
     let place = Place::new();
     twelve_nights(&place);
     let add = |night, instructions, history_name: &str| {

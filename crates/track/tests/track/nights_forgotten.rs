@@ -1,4 +1,4 @@
-//! A history is pruned, joined and killed meanwhile, and what is left is whole.
+//! A history is pruned and imported by processes that are killed meanwhile; the file stays undamaged.
 
 use crate::nights::{add, file, history, killed_after, pairs, twelve_nights};
 use crate::place::{Place, alone};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use syscost_platform::testing::print_skipped;
 
 #[test]
-fn what_would_be_forgotten_is_said_first_and_done_when_asked() {
+fn prune_prints_its_effect_and_removes_points_only_with_yes() {
     let place = Place::new();
     history(&place, &["prune", "--keep-last", "5"]).refuses(&["main.jsonl"]);
     twelve_nights(&place);
@@ -107,7 +107,7 @@ fn an_import_that_is_killed_is_finished_by_the_next_one() {
         let again = place.end_alone(place.syscost(&words));
         again.says(0, &["of 300 points added"]);
         let verified = place.end_alone(place.syscost(&["history", "verify"]));
-        // A line that was torn is named and costs no point.
+        // An incomplete line is reported and loses no point.
         assert!(verified.output.contains("301 sound points"), "{millis} ms: {verified:?}");
         torn += usize::from(verified.code == Some(1));
     }
@@ -115,7 +115,7 @@ fn an_import_that_is_killed_is_finished_by_the_next_one() {
 }
 
 #[test]
-fn a_clock_that_went_back_is_told_and_the_order_of_the_lines_counts() {
+fn a_clock_that_went_back_is_reported_and_the_lines_keep_their_order() {
     let place = Place::new();
     for night in [0, 1, 2, 7, 3, 4, 5, 6] {
         add(&place, &pairs(&place, night, 0.0, "6.1")).says(0, &[]);

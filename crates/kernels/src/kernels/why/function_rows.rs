@@ -1,5 +1,5 @@
-//! The functions of a case as a table for a person and as CSV; the callers of those that moved as an indented tree; and the
-//! executed instructions of one function, with how often an iteration executes each.
+//! The functions of a case as a table and as CSV; the functions whose instructions changed with their callers as an indented tree;
+//! and the executed instructions of one function, each with its executions per iteration.
 
 use crate::executed::execution_log::ExecutionLog;
 use crate::executed::function_table::{CaseDifference, FunctionDifference, Naming};
@@ -15,7 +15,7 @@ const HEAD: [&str; 6] =
 /// The most functions of a case that are shown.
 const ROWS: usize = 20;
 
-/// The table of one case: the functions that differ most, and then what the others sum up to.
+/// The table of one case: the functions that differ most, and then the sums over the others.
 pub fn table(difference: &CaseDifference, layout: Layout) -> String {
     let (moved, still): (Vec<_>, Vec<_>) = difference.functions.iter().partition(|row| row.change() != 0.0);
     let shown = moved.len().min(ROWS);
@@ -75,13 +75,13 @@ fn count(value: f64) -> String {
     if value == 0.0 { format!("{:>10}", "–") } else { format!("{value:10.2}") }
 }
 
-/// At most two decimals.
+/// The number with at most two decimals.
 fn short_number(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// All functions of all cases.
+/// All functions of all cases as CSV, one function a row.
 ///
 /// # Errors
 /// None that is known.
@@ -111,10 +111,10 @@ fn csv_columns<'a>() -> [Column<(&'a CaseDifference, &'a FunctionDifference)>; 1
     ]
 }
 
-/// Whole instructions of a path and of all that begin with it, in A and in B.
+/// For each path, the instructions in A and in B of all paths that begin with it, over all iterations.
 type Sums = BTreeMap<Vec<String>, [i64; 2]>;
 
-/// The tree of one case. A path whose instructions do not differ is left out with all below it.
+/// The tree of calls of one case, with the instructions per iteration. Paths with equal instructions in A and B are left out.
 pub fn call_tree(difference: &CaseDifference, logs: &[ExecutionLog; 2], naming: &Naming<'_>) -> String {
     let per = |count: i64| count as f64 / difference.iterations as f64;
     let mut said = format!("{:>12} {:>10} {:>10}  with callees\n", "difference", "A", "B");
@@ -126,6 +126,7 @@ pub fn call_tree(difference: &CaseDifference, logs: &[ExecutionLog; 2], naming: 
     said
 }
 
+/// The sums of all paths of a case on both kernels.
 fn path_sums(difference: &CaseDifference, logs: &[ExecutionLog; 2], naming: &Naming<'_>) -> Sums {
     let mut sums = Sums::new();
     for (side, log) in logs.iter().enumerate() {
@@ -140,7 +141,7 @@ fn path_sums(difference: &CaseDifference, logs: &[ExecutionLog; 2], naming: &Nam
     sums
 }
 
-/// The listing of this function in A and in B.
+/// The executed instructions of this function in A and in B, each with its executions per iteration.
 pub fn listing(
     difference: &CaseDifference,
     logs: &[ExecutionLog; 2],
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_shown_is_in_the_sums() {
+    fn functions_without_a_row_are_in_the_sums() {
         let small = (1..=ROWS).map(|at| row(&format!("small-{at}"), [0.0, 0.01]));
         let mut long = difference();
         let same = long.functions.pop();

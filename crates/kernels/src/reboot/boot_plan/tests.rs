@@ -4,12 +4,12 @@ use crate::reboot::boot_plan::LAYOUT;
 use std::path::PathBuf;
 use syscost_platform::error::Error;
 
-/// A machine that boots its own kernel unless it is asked for another, and loses its power at the given steps.
+/// A machine that boots its own kernel unless another is requested, and loses its power after a given number of steps.
 struct Simulated {
     release: String,
     boots: u32,
     records: u32,
-    /// Releases that never come up: the machine's own boots in their place.
+    /// Releases that fail to boot: the machine's own kernel boots in their place.
     broken: Vec<&'static str>,
     /// Steps until the power is lost.
     power: u32,
@@ -102,8 +102,9 @@ fn plan(releases: &[&str], wanted: u32) -> BootPlan {
     }
 }
 
-/// Walks until the session is done, each time from what was kept; a machine without power boots its own kernel again.
-fn walked(machine: &mut Simulated) -> BootPlan {
+/// Continues the session from its saved plan until it is done, and returns the plan. After a power cut the machine boots its own
+/// kernel.
+fn run_until_done(machine: &mut Simulated) -> BootPlan {
     for _ in 0..200 {
         let mut plan = machine.kept.clone();
         match advance_session(&mut plan, machine) {
@@ -124,14 +125,14 @@ fn kernels(plan: &BootPlan) -> Vec<usize> {
 
 #[test]
 fn kernels_are_booted_in_turn_and_the_planning_boot_is_never_measured() {
-    let plan = walked(&mut Simulated::new(&plan(&[OWN, "6.12"], 3)));
+    let plan = run_until_done(&mut Simulated::new(&plan(&[OWN, "6.12"], 3)));
     assert_eq!(kernels(&plan), [0, 1, 1, 0, 0, 1]);
     assert!(plan.boots.iter().all(|boot| boot.boot != "0" && boot.records.len() == 2));
 }
 
 #[test]
-fn a_record_is_of_the_kernel_that_its_boot_names() {
-    let plan = walked(&mut Simulated::new(&plan(&["6.1", "6.12", "6.13"], 2)));
+fn every_record_belongs_to_the_kernel_of_its_boot() {
+    let plan = run_until_done(&mut Simulated::new(&plan(&["6.1", "6.12", "6.13"], 2)));
     assert_eq!(kernels(&plan), [0, 1, 2, 2, 1, 0]);
     for boot in &plan.boots {
         let release = &plan.kernels[boot.kernel].release;
@@ -145,7 +146,7 @@ fn a_power_cut_at_any_step_costs_one_process_at_most() {
     for power in 0..60 {
         let mut machine = Simulated::new(&plan(&[OWN, "6.12"], 3));
         machine.power = power;
-        let plan = walked(&mut machine);
+        let plan = run_until_done(&mut machine);
         let of_each = [0, 1].map(|kernel| plan.count_whole_boots(kernel));
         assert_eq!(of_each, [3, 3], "power lost at step {power}");
         let kept: usize = plan.boots.iter().map(|boot| boot.records.len()).sum();
@@ -154,10 +155,10 @@ fn a_power_cut_at_any_step_costs_one_process_at_most() {
 }
 
 #[test]
-fn a_kernel_that_never_comes_up_is_given_up_and_the_others_go_on() {
+fn a_kernel_that_never_boots_is_given_up_and_the_others_continue() {
     let mut machine = Simulated::new(&plan(&["6.12", "broken"], 2));
     machine.broken = vec!["broken"];
-    let plan = walked(&mut machine);
+    let plan = run_until_done(&mut machine);
     assert_eq!([plan.count_whole_boots(0), plan.count_whole_boots(1)], [2, 0]);
     let why = plan.kernels[1].given_up.as_deref().unwrap();
     assert!(why.contains("3 times") && why.contains(OWN), "{why}");
@@ -165,21 +166,21 @@ fn a_kernel_that_never_comes_up_is_given_up_and_the_others_go_on() {
 
 #[test]
 fn a_kernel_that_cannot_be_loaded_is_given_up_at_once() {
-    let plan = walked(&mut Simulated::new(&plan(&["gone", "6.12"], 2)));
+    let plan = run_until_done(&mut Simulated::new(&plan(&["gone", "6.12"], 2)));
     assert_eq!([plan.count_whole_boots(0), plan.count_whole_boots(1)], [0, 2]);
     assert_eq!(plan.kernels[0].given_up.as_deref(), Some("no such image"));
 }
 
 #[test]
-fn a_boot_in_which_the_program_was_killed_is_gone_on_with() {
+fn a_boot_is_continued_after_the_program_was_killed() {
     let mut machine = Simulated::new(&plan(&["6.12"], 1));
     let mut first = machine.kept.clone();
     advance_session(&mut first, &mut machine).unwrap();
-    // One process and the plan after it; the second process is killed, and the machine keeps running.
+    // Two steps: one process, and saving the plan. The second process is killed, and the machine keeps running.
     machine.power = 2;
     let mut second = machine.kept.clone();
     advance_session(&mut second, &mut machine).unwrap_err();
     machine.power = u32::MAX;
-    let plan = walked(&mut machine);
+    let plan = run_until_done(&mut machine);
     assert_eq!((plan.boots.len(), plan.boots[0].records.len()), (1, 2));
 }

@@ -1,4 +1,5 @@
-//! `syscost fleet plan` and `measure`: the jobs of an experiment, for a person or a scheduler, and one of them, measured here.
+//! `syscost fleet plan` prints the jobs of an experiment, for a user or a scheduler. `syscost fleet measure` measures one of them
+//! on this machine.
 
 use crate::record::fleet_record::{Experiment, FleetStore, Job, JobRecord};
 use crate::study::job_figures::record_of_job;
@@ -17,10 +18,10 @@ use syscost_platform::error::{Error, Result};
 use syscost_platform::kernel_files::KernelFiles;
 use syscost_platform::signal;
 
-/// Bytes of a record without its cases, and of each case: measured on records of whole suites.
+/// The size of a record without its cases, and of each case, bytes: measured on records of whole suites.
 const RECORD: [u64; 2] = [4_000, 110];
 
-/// Print what would run where, and for how long at most
+/// Print the jobs of each host, and their longest time
 ///
 /// In a pipe a line a job: host, kernel, repeat, minutes, and the kernel as a feature that Slurm can ask for, between tabs.
 #[derive(clap::Args)]
@@ -32,7 +33,7 @@ pub(in crate::command) struct Args {
     print: Option<Fact>,
 }
 
-/// What a script would else have to read from the file itself.
+/// A fact of the experiment that a script would otherwise have to read from the file.
 #[derive(Clone, Copy, ValueEnum)]
 enum Fact {
     /// Its name
@@ -60,7 +61,7 @@ fn plan_text(experiment: &Experiment, store: &FleetStore) -> Result<String> {
     Ok(render_plan(experiment, store, cases))
 }
 
-/// How many cases match and are measured at this scale, as far as this machine can tell.
+/// The number of cases that match and are measured at this scale, as far as this machine can determine it.
 ///
 /// # Errors
 /// The filter is no regular expression, or nothing matches.
@@ -123,12 +124,12 @@ fn render_plan(experiment: &Experiment, store: &FleetStore, cases: usize) -> Str
     page::columns_text(&rows.map(|row| row.map(str::to_owned)), page::table_width(layout()))
 }
 
-// `syscost fleet measure`: one job of an experiment, on the host that it is for.
+// `syscost fleet measure`: measures one job of an experiment, on the host of the job.
 
-/// Measure one job here: what a scheduler runs on each host
+/// Measure one job on this host; a scheduler runs this command on each host
 ///
-/// Checks that the kernel is the one that is asked for, measures, and adds the record to the store. What ended it
-/// otherwise is noted there for `syscost fleet status`. A job that has its record is not measured again.
+/// Checks that the job's kernel is running, measures, and adds the record to the store. A failure is noted there for
+/// `syscost fleet status`. A job that has its record is not measured again.
 #[derive(clap::Args)]
 #[command(
     after_help = "Exit code 0: the record is there; 1: it could not be measured; 2: the experiment has no such job; \
@@ -184,14 +185,14 @@ pub(super) fn measure(args: &MeasureArgs) -> Result<ExitCode> {
     }
 }
 
-/// Why the running kernel is not the one that the job is for.
+/// Why the running kernel is not the job's kernel; `None` if it is.
 fn kernel_mismatch(job: Job<'_>) -> Option<String> {
     let files = KernelFiles::live();
     let [release, line] = [files.kernel_release(), files.read_first_line("proc/cmdline")];
     job.kernel_mismatch(&release.unwrap_or_default(), &line.unwrap_or_default())
 }
 
-/// How measuring ended.
+/// The end of a measurement: a whole record, or the reason of an interruption and the exit code.
 enum Measured {
     Whole(Box<JobRecord>),
     Interrupted(String, ExitCode),

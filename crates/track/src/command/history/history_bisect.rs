@@ -1,4 +1,4 @@
-//! `syscost history bisect`: which revision, or which kernel package, a change came with.
+//! `syscost history bisect`: finds the revision or the kernel package that caused a change.
 
 use super::Place;
 use super::history_measure::reference_file;
@@ -16,9 +16,9 @@ use syscost_platform::error::{Error, Result};
 use syscost_platform::process::tool::quote_for_shell;
 use syscost_platform::{inert, plain_file};
 
-/// The most cases that each step compares: every one of them takes pairs.
+/// The most cases that each step compares: each case needs pairs of its own.
 const CASES: usize = 4;
-/// Smallest change that is bisected, and smallest `--max-regress` given to `syscost gate`: a share.
+/// The smallest change that is bisected, and the smallest `--max-regress` for `syscost gate`: a share.
 const GATE: f64 = 0.01;
 
 /// Find the revision or the kernel package that a slowdown came with
@@ -57,9 +57,9 @@ pub(super) fn bisect(args: &Bisect) -> Result<ExitCode> {
 /// The bisection that finds the change between the two points.
 #[derive(Debug, PartialEq)]
 enum Plan {
-    /// The last good revision, the first bad one, and the words behind `syscost gate --bisect`.
+    /// A bisection by git: the last good revision, the first bad one, and the arguments behind `syscost gate --bisect`.
     Git { good: String, bad: String, gate: Vec<String> },
-    /// The words behind `syscost`.
+    /// A bisection of kernel packages: the arguments behind `syscost`.
     Kernels(Vec<String>),
 }
 
@@ -76,6 +76,7 @@ fn plan_bisection(args: &Bisect, suspicion: &Suspicion, origins: &[Origin; 2]) -
     }
 }
 
+/// The plan for git: it compares the slower cases, and counts a revision as bad beyond half of their smallest change.
 fn git_plan(suspicion: &Suspicion, [good, bad]: [String; 2], build: &BuildFlags) -> Result<Plan> {
     let slower: Vec<_> =
         suspicion.event.slower_cases().filter(|moved| moved.change > GATE).take(CASES).collect();
@@ -94,6 +95,7 @@ fn git_plan(suspicion: &Suspicion, [good, bad]: [String; 2], build: &BuildFlags)
     Ok(Plan::Git { good, bad, gate })
 }
 
+/// The plan for kernel packages: it compares the case with the largest change; only for counted instructions.
 fn kernel_plan(suspicion: &Suspicion, [good, bad]: [&str; 2]) -> Result<Plan> {
     let Some(moved) = suspicion.moved_cases(1).pop().filter(|_| suspicion.after.clock == ClockKind::Icount)
     else {
@@ -145,7 +147,7 @@ impl Plan {
     }
 }
 
-/// The exit code of a command that speaks for itself; `None` if a signal ended it.
+/// Runs a command that prints its own messages, and returns its exit code; `None` if a signal ended it.
 fn run_for_exit_code(command: &mut Command) -> Result<Option<i32>> {
     let status = command.status().map_err(|e| Error::file(command.get_program(), "starting", e))?;
     Ok(status.code())
@@ -155,12 +157,12 @@ fn shell_line(words: &[String]) -> String {
     words.iter().map(|word| quote_for_shell(word)).collect::<Vec<_>>().join(" ")
 }
 
-// A change that a history reports, and its two sides, as far as they are still available.
+// A change that a history reports, and its two sides, if they are still available.
 
 /// The most characters of a label in a sentence.
 const LONGEST: usize = 60;
 
-/// Which change, and what its sides are where the labels do not say.
+/// The change, and its sides if the labels do not name them.
 #[derive(clap::Args)]
 pub(super) struct Chosen {
     /// Label of the first point after the change, as `history changes` prints it [default: that of the newest change]
@@ -176,10 +178,10 @@ pub(super) struct Chosen {
     pub(super) place: Place,
 }
 
-/// From where a side can be started again.
+/// The source from which a side can be started again.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Origin {
-    /// A file that can be started.
+    /// An executable file.
     Binary(PathBuf),
     /// A revision of the git repository here.
     Revision(String),
@@ -187,7 +189,7 @@ pub(super) enum Origin {
     Kernel(String),
 }
 
-/// A change and its points.
+/// A change, the last point before it and the first point after it.
 pub(super) struct Suspicion {
     pub(super) event: ChangeEvent,
     pub(super) before: HistoryPoint,
@@ -198,7 +200,7 @@ impl Chosen {
     /// The newest change, or the newest one that begins at the given label.
     ///
     /// # Errors
-    /// The history cannot be read, or tells of no change, or of none with this label.
+    /// The history cannot be read, or has no change, or no change begins at this label.
     pub(super) fn find_suspicion(&self) -> Result<Suspicion> {
         let (points, series) = self.place.read_series()?;
         let mut events = find_change_events(&points, &series);
@@ -218,15 +220,16 @@ impl Chosen {
         Ok(Suspicion { event, before, after })
     }
 
-    /// From where both sides can be started again.
+    /// The sources from which both sides can be started again: before the change, and after it.
     ///
     /// # Errors
-    /// One is gone: the sentence says what is missing.
+    /// A side is no longer available: the error says what is missing.
     pub(super) fn find_origins(&self, suspicion: &Suspicion) -> Result<[Origin; 2]> {
         let before = self.find_origin("before", self.before.as_deref(), &suspicion.before)?;
         Ok([before, self.find_origin("after", self.after.as_deref(), &suspicion.after)?])
     }
 
+    /// The source of one side: the given one, or else the one that the label of its point names.
     fn find_origin(&self, when: &str, given: Option<&str>, point: &HistoryPoint) -> Result<Origin> {
         if point.clock != ClockKind::Host {
             return Ok(Origin::Kernel(given.unwrap_or(&point.label).to_owned()));
@@ -252,13 +255,13 @@ impl Chosen {
 }
 
 impl Suspicion {
-    /// The cases that moved, without the canaries, the farthest first.
+    /// At most `most` cases that changed, without canaries, the largest change first.
     pub(super) fn moved_cases(&self, most: usize) -> Vec<&Moved> {
         self.event.moved.iter().filter(|moved| !moved.canary).take(most).collect()
     }
 }
 
-/// Both sides for `ab`; `None` if they are kernels.
+/// Both sides for `ab`; `None` if one is a kernel.
 pub(super) fn comparison_sides(origins: &[Origin; 2], build: &BuildFlags) -> Option<Sides> {
     let side = |origin: &Origin| match origin {
         Origin::Binary(file) => Some((Some(file.clone()), None)),
@@ -268,13 +271,13 @@ pub(super) fn comparison_sides(origins: &[Origin; 2], build: &BuildFlags) -> Opt
     Some(Sides::new(side(&origins[0])?, side(&origins[1])?, build.clone()))
 }
 
-/// The regular expression of exactly these cases.
+/// A regular expression that matches exactly the ids of these cases.
 pub(super) fn exact_id_pattern(moved: &[&Moved]) -> String {
     let ids: Vec<_> = moved.iter().map(|moved| regex::escape(&moved.id)).collect();
     format!("^({})$", ids.join("|"))
 }
 
-/// Whether a word can be the hash of a revision: hexadecimal digits, as `--label` is given in a workflow.
+/// Whether a word can be the hash of a revision, which a workflow passes as `--label`: 7 to 40 hexadecimal digits.
 fn is_revision_hash(word: &str) -> bool {
     (7..=40).contains(&word.len()) && word.chars().all(|c| c.is_ascii_hexdigit())
 }
@@ -284,7 +287,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_of_a_file_is_no_command_of_a_shell() {
+    fn words_are_quoted_for_the_shell() {
         assert_eq!(quote_for_shell("syscall/getppid"), "syscall/getppid");
         assert_eq!(quote_for_shell("^(a|b)$"), "'^(a|b)$'");
         assert_eq!(quote_for_shell("a'; rm -rf ~; '"), "'a'\\''; rm -rf ~; '\\'''");

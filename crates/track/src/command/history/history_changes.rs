@@ -1,4 +1,4 @@
-//! `syscost history changes`: what changed and when, an event a paragraph.
+//! `syscost history changes`: prints the changes of a history and their times, one paragraph for each event.
 
 use super::Place;
 use crate::record::history_point::HistoryPoint;
@@ -18,15 +18,15 @@ use syscost_platform::error::Result;
 /// The most cases of an event that are named.
 const NAMED: usize = 4;
 
-/// Tell what changed, and when
+/// Print the changes and their times
 ///
-/// Cases that moved at one point are one event, shown with what else changed there: kernel, command line, mitigations,
-/// microcode, compiler, label. In a pipe, a line a case: when, slower or faster, the change in per cent, its standard error, the case,
-/// the label, `canary` where neither side can change it, and the reason where it is muted. `--json` has all of it. Exit code 1 if a case that is
-/// not muted became slower.
+/// Cases that changed at one point are one event, shown with the other changes there: kernel, command line, mitigations,
+/// microcode, compiler, label. In a pipe, a line for each case: when, slower or faster, the change in per cent, its standard error,
+/// the case, the label, `canary` if neither side can change it, and the reason if it is muted. `--json` has all of it. Exit code 1
+/// if a case that is not muted became slower.
 #[derive(clap::Args)]
 pub(in crate::command) struct Args {
-    /// Only what was found on this day or later, such as 2026-11-20
+    /// Only changes that were found on this day or later, such as 2026-11-20
     #[arg(long, value_name = "DAY", value_parser = first_second_of_day)]
     since: Option<u64>,
     /// TOML file of cases to overlook: a table an id, with reason and until
@@ -38,7 +38,7 @@ pub(in crate::command) struct Args {
     place: Place,
 }
 
-/// The first Unix second of a day in universal time.
+/// The Unix time of the beginning of a day in UTC, seconds.
 pub(super) fn first_second_of_day(text: &str) -> std::result::Result<u64, &'static str> {
     parse_day(text).map(|days| SECONDS_A_DAY * days).ok_or("expected a day such as 2026-11-20")
 }
@@ -59,17 +59,17 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     Ok(Exit::failed_if(report.events.iter().any(|event| report.is_alarm(event))).into())
 }
 
-/// What changed in a history.
+/// The changes in a history, to be printed.
 struct Report<'a> {
     events: Vec<ChangeEvent>,
     points: &'a [HistoryPoint],
-    /// Number of cases.
+    /// The number of cases in the history.
     cases: usize,
     mutes: Mutes,
 }
 
 impl Report<'_> {
-    /// Why a case is muted, if it is.
+    /// The reason for which a case is muted; `None` if it is not.
     fn muted(&self, moved: &Moved) -> Option<String> {
         self.mutes.reason_for_case(&moved.id, quantity::unix_now())
     }
@@ -166,7 +166,7 @@ impl Report<'_> {
     }
 }
 
-/// The functions that moved most: `instructions: +74.00 fdget_pos, -68.00 __fget_light`.
+/// The functions whose instructions changed most, as text: `instructions: +74.00 fdget_pos, -68.00 __fget_light`.
 fn functions_text(moved: &Moved) -> Option<String> {
     let one = |(name, by): &(String, f64)| format!("{by:+.2} {}", inert(name));
     let list: Vec<_> = moved.functions.iter().map(one).collect();
@@ -185,7 +185,7 @@ fn confirm_command(point: &HistoryPoint) -> String {
     }
 }
 
-/// How many moved, and by how much: `14 slower by 0.8 to 3.1 %, 1 faster by 2.0 %`.
+/// The number of cases that changed, and the range of their changes: `14 slower by 0.8 to 3.1 %, 1 faster by 2.0 %`.
 fn event_headline(event: &ChangeEvent) -> String {
     let part = |moved: Vec<&Moved>, word: &str| {
         let shares = moved.iter().map(|moved| 100.0 * moved.change.abs());
@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_day_is_read() {
+    fn a_valid_day_is_parsed_and_others_are_refused() {
         assert_eq!(first_second_of_day("1970-01-01"), Ok(0));
         assert_eq!(first_second_of_day("2026-11-20"), Ok(1_795_132_800));
         assert_eq!(first_second_of_day("2024-02-29"), Ok(1_709_164_800));

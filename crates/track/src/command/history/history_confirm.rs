@@ -1,4 +1,4 @@
-//! `syscost history confirm`: a suspicion becomes a verdict, by a comparison of its two sides that is made now.
+//! `syscost history confirm`: compares the two sides of a reported change again, which confirms or refutes it.
 
 use super::history_bisect::{Chosen, Origin, Suspicion, comparison_sides, exact_id_pattern};
 use crate::study::change_event::Moved;
@@ -14,18 +14,18 @@ use syscost_kernels::kernels::{self, Counting};
 use syscost_platform::error::{Error, Result};
 use syscost_platform::signal;
 
-/// Share of the smallest change above which a difference counts as a change. It counts as none if it is surely
-/// within [`MARGIN`].
+/// A difference counts as a change above this share of the smallest reported change. It counts as no change if its interval lies
+/// within the share [`MARGIN`].
 const THRESHOLD: f64 = 0.25;
 const MARGIN: f64 = 0.5;
-/// Smaller changes than this cannot be shown by pairs.
+/// The smallest change that pairs can show, a share.
 const LEAST: f64 = 0.001;
 
 /// Compare both sides of a change again, now
 ///
-/// A history tells of suspicions: an outlier of two nights looks like a change. This takes the newest change, or the one at LABEL, finds its two
-/// sides (a kept reference of that name, the git revision that the label begins with, a kernel) and compares the cases that
-/// moved by turns, as `syscost ab` does. A change is confirmed if more than a quarter of the smallest one is found again.
+/// A history reports suspicions: an outlier of two nights looks like a change. This takes the newest change, or the one at LABEL,
+/// finds its two sides (a kept reference of that name, the git revision that the label begins with, a kernel) and compares the cases
+/// that changed by turns, as `syscost ab` does. A change is confirmed if more than a quarter of the smallest one is found again.
 #[derive(clap::Args)]
 #[command(
     after_help = "Exit code 0: nothing is slower; 1: a slowdown is confirmed; 3: incomparable; 4: neither was shown; 5: \
@@ -70,7 +70,7 @@ pub(super) fn confirm(args: &Confirm) -> Result<ExitCode> {
             answer(&findings)
         }
         Err(error @ Error::Usage(_)) => return Err(error),
-        // Exit code 1 would say "slower".
+        // Exit code 1 would mean "slower", so an error must not end with it.
         Err(error) => {
             page::warn(&error);
             Answer::Unmeasured
@@ -79,6 +79,7 @@ pub(super) fn confirm(args: &Confirm) -> Result<ExitCode> {
     Ok(answer.exit_status().or_signal(signal::pending()).into())
 }
 
+/// Compares both sides again for these cases, and returns a finding for each.
 fn confirm_cases(
     args: &Confirm,
     suspicion: &Suspicion,
@@ -121,7 +122,7 @@ fn no_common_clock(clock: ClockKind) -> Error {
     ))
 }
 
-/// A line a case: what was found, the change that the history tells, and the one that was measured now.
+/// A line for each case: the outcome, the change in the history, the change that was measured now, and the reason.
 fn confirmation_lines(moved: &[&Moved], findings: &[Finding]) -> String {
     let fresh = |moved: &Moved| findings.iter().find(|finding| finding.id == moved.id);
     let percent = |share: f64| format!("{:+.2} %", 100.0 * share);
@@ -154,7 +155,7 @@ fn confirmation_lines(moved: &[&Moved], findings: &[Finding]) -> String {
 
 const CONFIRMED: &str = "confirmed";
 
-/// What became of a suspicion.
+/// The outcome for a reported change, in a word.
 fn outcome_word(moved: &Moved, finding: Option<&Finding>) -> &'static str {
     match (finding.map(|finding| finding.verdict), moved.change > 0.0) {
         (Some(Verdict::Slower), true) | (Some(Verdict::Faster), false) => CONFIRMED,
@@ -170,7 +171,7 @@ mod tests {
     use syscost_analysis::study::gate::Progress;
 
     #[test]
-    fn a_suspicion_is_confirmed_only_in_its_own_direction() {
+    fn a_change_is_confirmed_only_in_its_own_direction() {
         let moved =
             |change| Moved { id: "a/b".into(), canary: false, change, error: 0.001, functions: Vec::new() };
         let finding = |verdict| Finding {

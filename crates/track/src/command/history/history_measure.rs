@@ -1,4 +1,4 @@
-//! Points are added: measured now against a kept reference, or taken from a comparison that is stored.
+//! The commands that add points to a history: measured now against a kept reference, or taken from a stored comparison.
 
 use super::Place;
 use crate::record::history_point::HistoryPoint;
@@ -23,7 +23,7 @@ const LARGEST: u64 = 1 << 30;
 
 /// Keep a build as a reference
 ///
-/// Copies a binary into the store. A name is given once: what was measured against it stays comparable.
+/// Copies a binary into the store. A name cannot be used twice, so that all measurements against it stay comparable.
 #[derive(clap::Args)]
 pub(in crate::command) struct Reference {
     /// Name of the reference
@@ -83,11 +83,11 @@ pub(in crate::command) struct Bridge {
 
 /// Add a comparison that `syscost ab`, `syscost gate` or `syscost kernels ab` kept
 ///
-/// Side A is the reference: a build, a wrapper, a setting of the machine, or a kernel. Counted instructions, and times in guests, are by clocks of
-/// their own, and a history is of one clock: --history NAME.
+/// Side A is the reference: a build, a wrapper, a setting of the machine, or a kernel. Counted instructions, and times in guests,
+/// are by clocks of their own, and a history is of one clock: --history NAME.
 #[derive(clap::Args)]
 pub(in crate::command) struct Add {
-    /// The file that the comparison was kept in
+    /// The file of the comparison
     pairs: PathBuf,
     /// Name of the reference, which was side A
     #[arg(long, value_name = "NAME")]
@@ -95,7 +95,7 @@ pub(in crate::command) struct Add {
     /// Side B is a new reference of this name: the point is the bridge to it
     #[arg(long, value_name = "NAME")]
     bridge_to: Option<String>,
-    /// What side B is [default: as the comparison says]
+    /// Label of side B [default: that of the comparison]
     #[arg(long, value_name = "TEXT")]
     label: Option<String>,
     #[command(flatten)]
@@ -129,7 +129,7 @@ pub(super) fn reference_file(place: &Place, name: &str) -> Result<PathBuf> {
     Ok(store.home().join("references").join(name))
 }
 
-/// The file of a reference that is there.
+/// The file of the reference of this name; an error if it is missing.
 fn existing_reference(place: &Place, name: &str) -> Result<PathBuf> {
     let path = reference_file(place, name)?;
     match plain_file::open(&path) {
@@ -178,7 +178,7 @@ pub(super) fn add(args: &Add) -> Result<ExitCode> {
     save_point(&args.place, &args.reference, args.bridge_to.as_deref(), args.label.as_deref(), found)
 }
 
-/// Whether a file is of counted instructions.
+/// Whether a file is a comparison by counted instructions.
 fn holds_counts(path: &Path) -> Result<bool> {
     #[derive(serde::Deserialize)]
     struct Kind {
@@ -188,7 +188,7 @@ fn holds_counts(path: &Path) -> Result<bool> {
     Ok(kind.is_some_and(|kind| kind.instruction_counts.is_some()))
 }
 
-/// Adds what was found to the history, as a point against this reference and perhaps under another label.
+/// Adds a point to the history, against this reference. A given label replaces the point's own.
 fn save_point(
     place: &Place,
     reference: &str,

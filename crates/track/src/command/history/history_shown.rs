@@ -1,4 +1,4 @@
-//! `syscost history list`, `show` and `export`: what is in a history.
+//! `syscost history list`, `show` and `export`: print the content of a history.
 
 use super::Place;
 use crate::record::history_point::HistoryPoint;
@@ -87,7 +87,7 @@ pub(super) fn show(args: &Show) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The ratios as a plot, and a line for each mark in it: when the case changed, by how much, and the label.
+/// The ratios as a plot, and a line for each mark in it: the time of the change, its size with its error, and the label.
 fn plot_with_changes(
     one: &RatioSeries,
     points: &[HistoryPoint],
@@ -105,11 +105,11 @@ fn plot_with_changes(
     let ratios: Vec<f64> = one.links.iter().map(|link| link.value.value.exp()).collect();
     let marks: Vec<usize> = changes.iter().map(|(link, ..)| *link).collect();
     let ends = [one.links.first(), one.links.last()].map(|link| link.map(|link| &points[link.point]));
-    let told =
+    let moment =
         |end: Option<&HistoryPoint>| end.map_or(String::new(), |point| page::utc_moment(point.started));
     let width = page::prose_width(layout);
     let mut lines =
-        vec![page::wrap("", &format!("{}, {} to {}:", one.id, told(ends[0]), told(ends[1])), width)];
+        vec![page::wrap("", &format!("{}, {} to {}:", one.id, moment(ends[0]), moment(ends[1])), width)];
     lines.extend(plot_history(&ratios, &marks, layout));
     for (at, (_, moved, point)) in changes.iter().enumerate() {
         let number = if at < 9 { (at + 1).to_string() } else { "*".into() };
@@ -120,7 +120,7 @@ fn plot_with_changes(
     lines.into_iter().map(|line| line + "\n").collect()
 }
 
-/// What an iteration costs: time, or instructions.
+/// The cost of an iteration as text: a time, or a number of instructions.
 fn cost_text(amount: f64, clock: ClockKind) -> String {
     match clock {
         ClockKind::Host => format_duration(amount),
@@ -129,7 +129,7 @@ fn cost_text(amount: f64, clock: ClockKind) -> String {
     }
 }
 
-/// The ratio to the first reference and the ends of its interval, with the errors of bridges.
+/// The ratio to the first reference and both ends of its 95 % interval, which includes the errors of bridges.
 fn ratio_interval(link: &Link) -> [f64; 3] {
     let half = NORMAL * link.value.error.hypot(link.bridged);
     [0.0, -half, half].map(|off| (link.value.value + off).exp())
@@ -157,7 +157,7 @@ pub(super) fn export(args: &Export) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A line of CSV: a case at a point.
+/// The data of a line of CSV: a case at a point.
 type CsvLine<'a> = (&'a RatioSeries, &'a Link, &'a HistoryPoint);
 
 fn csv_columns<'a>() -> [Column<CsvLine<'a>>; 11] {
@@ -176,7 +176,7 @@ fn csv_columns<'a>() -> [Column<CsvLine<'a>>; 11] {
     ]
 }
 
-/// A head and a line for each point that is no bridge; a case that a point lacks is an empty cell.
+/// A header, and a line for each point that is no bridge. A case that a point lacks is an empty cell.
 fn wide_rows(all: &[RatioSeries], points: &[HistoryPoint]) -> Vec<Vec<String>> {
     let head = ["time", "label", "reference"].map(str::to_owned).into_iter();
     let mut lines = vec![head.chain(all.iter().map(|one| one.id.clone())).collect::<Vec<_>>()];

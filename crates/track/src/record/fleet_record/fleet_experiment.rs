@@ -1,4 +1,4 @@
-//! The file that describes an experiment, in TOML, and the jobs that it makes.
+//! The TOML file that describes an experiment, and the jobs of the experiment.
 
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -8,21 +8,21 @@ use syscost_engine::record::store::check_name;
 use syscost_platform::error::{Error, Result};
 use syscost_platform::{inert, plain_file};
 
-/// The largest file, in bytes: a hundred thousand hosts by name.
+/// The largest file of an experiment, bytes: enough for a hundred thousand names of hosts.
 const LIMIT: u64 = 8 << 20;
-/// The most jobs.
+/// The most jobs of an experiment.
 const MOST_JOBS: usize = 5_000_000;
 
-/// An experiment. Of its fields three must be given: `name`, `hosts`, `kernels`.
+/// An experiment. Three of its fields are required: `name`, `hosts`, `kernels`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
-    /// Its name, which becomes that of its directory of records.
+    /// Its name, from which the name of its directory of records is made.
     pub name: String,
     /// The hosts, as the scheduler names them; `node[01-16]` is sixteen.
     pub hosts: Vec<String>,
-    /// Kernel releases as `uname -r` prints them, or their beginning; behind an `@` words that their command line must hold.
-    /// The others are compared with the first.
+    /// Kernel releases as `uname -r` prints them, or their beginnings. Behind an `@` stand words that the command line must contain.
+    /// The other kernels are compared with the first.
     pub kernels: Vec<String>,
     /// Regular expression over ids; without one, all cases.
     #[serde(default)]
@@ -30,13 +30,13 @@ pub struct Experiment {
     /// Jobs for each host and kernel, each of which should be a boot of its own.
     #[serde(default = "default_count")]
     pub repeats: u32,
-    /// Fresh processes in each job, of which the floor is taken.
+    /// Fresh processes in each job; the floor of their figures is taken.
     #[serde(default = "default_count")]
     pub processes: u32,
     /// How much time a case is given: `smoke`, `default` or `full`.
     #[serde(default = "default_scale")]
     pub scale: String,
-    /// Minutes after which a job that has not answered is given up.
+    /// Minutes after which a job without a record counts as lost.
     #[serde(default = "default_minutes")]
     pub minutes: u32,
 }
@@ -53,14 +53,14 @@ fn default_scale() -> String {
     "default".into()
 }
 
-/// One kernel on one host, once.
+/// One measurement of one kernel on one host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Job<'a> {
     /// The host.
     pub host: &'a str,
     /// The kernel, as the experiment names it.
     pub kernel: &'a str,
-    /// From 1.
+    /// The number of the repeat, from 1.
     pub repeat: u32,
 }
 
@@ -68,7 +68,7 @@ impl Experiment {
     /// Reads and checks the file of an experiment.
     ///
     /// # Errors
-    /// It cannot be read, is no TOML, or a field is missing, unknown or out of its range.
+    /// The file cannot be read, is no TOML, or a field is missing, unknown or out of its range.
     pub fn read(path: &Path) -> Result<Self> {
         let bytes = plain_file::read(path, LIMIT)?;
         let text =
@@ -118,8 +118,8 @@ impl Experiment {
         check_that(jobs <= MOST_JOBS, field, format_args!("at most {MOST_JOBS}"), jobs)
     }
 
-    /// All jobs, host by host. A host's kernels take turns, in reversed order in every other round, so that a drift of the
-    /// host weighs on all of them alike.
+    /// All jobs, host by host. Each repeat of a host has all kernels, in reversed order in every other repeat, so that a drift of the
+    /// host affects all kernels alike.
     pub fn jobs(&self) -> impl Iterator<Item = Job<'_>> {
         self.hosts.iter().flat_map(move |host| self.jobs_of_host(host))
     }
@@ -133,7 +133,7 @@ impl Experiment {
         })
     }
 
-    /// The job of these names.
+    /// The job of this host, kernel and repeat.
     ///
     /// # Errors
     /// The experiment has no such host or kernel, or fewer repeats.
@@ -153,7 +153,7 @@ impl Experiment {
     /// The host of this name.
     ///
     /// # Errors
-    /// The experiment has none.
+    /// The experiment has no host of this name.
     pub fn find_host(&self, name: &str) -> Result<&str> {
         self.find_name("host", &self.hosts, name)
     }
@@ -165,7 +165,7 @@ impl Experiment {
         })
     }
 
-    /// Where its records lie if nothing else is said: beside its file.
+    /// The default directory of its records, beside its file at `path`.
     pub fn default_store_directory(&self, path: &Path) -> PathBuf {
         path.with_file_name(format!("{}.fleet", self.name))
     }
@@ -192,13 +192,13 @@ impl Job<'_> {
     }
 }
 
-/// Whether this is the word, whose value a fingerprint may have left out: `root=…`.
+/// Whether `known`, a word of the kernel's command line, is `word`. A fingerprint may have omitted its value: `root=…`.
 fn is_same_word(known: &str, word: &str) -> bool {
     known.strip_suffix('…').map_or(known == word, |key| key.ends_with('=') && word.starts_with(key))
 }
 
 const REMEDY: &str = "`syscost help machines` shows an experiment with all its fields";
-/// What a name of a host, a kernel or an experiment may be.
+/// The valid names of a host, a kernel or an experiment, as errors describe them.
 const NAME: &str = "a name that can be that of a file";
 
 fn syntax_error(path: &Path, text: &str, error: &toml::de::Error) -> Error {
@@ -210,9 +210,9 @@ fn content_error(path: &Path, field: &str, expected: &str, found: &str) -> Error
     Error::invalid_content(path, field, expected, inert::neutralize_line(found, 200), REMEDY)
 }
 
-// Names of hosts as schedulers write them: `node[01-04,07]` is five hosts.
+// Ranges of hosts as schedulers write them: `node[01-04,07]` is five hosts.
 
-/// The hosts that one entry stands for; `None` if its brackets hold no range of numbers, or a backward one.
+/// The hosts that one entry stands for; `None` if its brackets contain no range of numbers, or a backward one.
 fn expand_hosts(entry: &str) -> Option<Vec<String>> {
     let Some((before, rest)) = entry.split_once('[') else { return Some(vec![entry.to_owned()]) };
     let (inner, after) = rest.split_once(']')?;
@@ -220,7 +220,7 @@ fn expand_hosts(entry: &str) -> Option<Vec<String>> {
     Some(ranges.into_iter().flatten().map(|number| format!("{before}{number}{after}")).collect())
 }
 
-/// `08-10` as `08`, `09`, `10`: as wide as the first end is written.
+/// The numbers of a range, with leading zeros up to the width of the first number: `08-10` is `08`, `09`, `10`.
 fn expand_range(range: &str) -> Option<Vec<String>> {
     const MOST: u32 = 100_000;
     let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernels_of_a_host_take_turns_in_both_orders() {
+    fn the_order_of_kernels_is_reversed_in_every_other_repeat() {
         let experiment = parse(TEXT).unwrap();
         let jobs: Vec<_> = experiment.jobs().map(|job| (job.host, job.kernel, job.repeat)).collect();
         assert_eq!(jobs.len(), 3 * 2 * 2);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_is_the_one_that_was_asked_for_or_is_told() {
+    fn a_kernel_that_does_not_match_the_job_is_reported() {
         let job = |kernel| Job { host: "n1", kernel, repeat: 1 };
         assert_eq!(job("6.1").kernel_mismatch("6.1.0-47-cloud-amd64", ""), None);
         assert_eq!(job("6.1.0-47-cloud-amd64").kernel_mismatch("6.1.0-47-cloud-amd64", ""), None);
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_range_is_refused() {
+    fn invalid_ranges_of_hosts_are_refused() {
         for wrong in ["n[", "n[]", "n[3-1]", "n[a-b]", "n[1-+2]", "n[0-4294967295]", "n[1-2"] {
             assert_eq!(expand_hosts(wrong), None, "{wrong}");
         }

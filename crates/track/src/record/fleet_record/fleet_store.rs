@@ -1,5 +1,5 @@
-//! Where the records of an experiment lie: `HOST/KERNEL/REPEAT.json`, and beside it, while there is none, `REPEAT.started` and
-//! `REPEAT.failed`. The place of a record follows from the experiment and from nothing that stands in the record.
+//! The directory of an experiment's records, `HOST/KERNEL/REPEAT.json`. Beside a record, or in its place, lie the notes
+//! `REPEAT.started` and `REPEAT.failed`. The path of a record depends only on the experiment, never on the record's content.
 
 use super::{Experiment, Job, JobRecord};
 use std::ffi::OsStr;
@@ -10,7 +10,7 @@ use syscost_engine::record::store::{create_file, replace_file};
 use syscost_platform::error::{Error, Result};
 use syscost_platform::{inert, plain_file};
 
-/// The largest record that is read, in bytes: some twenty times that of all cases.
+/// The largest record that is read, bytes: some twenty times the size of a record of all cases.
 const LIMIT: u64 = 4 << 20;
 /// The longest note beside a record, in bytes.
 const NOTE: u64 = 4 << 10;
@@ -21,43 +21,43 @@ pub struct FleetStore {
     root: PathBuf,
 }
 
-/// How far a job has come.
+/// The progress of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Progress {
-    /// Its record is there.
+    /// The record of the job exists.
     Done,
-    /// Its record is there, and cannot be used.
+    /// The record exists but cannot be used, for this reason.
     Damaged(String),
-    /// It noted why it has no record.
+    /// The job failed, for this reason.
     Failed(String),
-    /// Seconds since it began; its limit has not passed.
+    /// The job began this number of seconds ago, within its time limit.
     Running(u64),
-    /// Seconds since it began; its limit has passed: the job or its host was killed.
+    /// The job began this number of seconds ago, and its time limit has passed: the job or its host was killed.
     Lost(u64),
-    /// It never began.
+    /// The job never began.
     Missing,
 }
 
 /// The outcome of adding a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Added {
-    /// It was not there.
+    /// The job had no record before.
     New,
-    /// The same bytes were.
+    /// The same record was there already.
     Known,
-    /// Another record of the same job, which began later, was there; this one is in its place.
+    /// The record replaced another one of the same job, which began later or was damaged.
     Earlier,
-    /// Another record of the same job, which began no later, is there and stays.
+    /// The record was not added: another one of the same job, which began no later, stays.
     Later,
 }
 
 impl FleetStore {
-    /// The store in this directory, which is made when something is added.
+    /// The store in this directory, which is created with the first record.
     pub fn from_root(root: &Path) -> Self {
         Self { root: root.into() }
     }
 
-    /// The directory.
+    /// The directory of the store.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -97,12 +97,12 @@ impl FleetStore {
     /// The record of a job; `None` if there is none.
     ///
     /// # Errors
-    /// It cannot be read, is damaged, another user's, or of another job.
+    /// The record cannot be read, is damaged, or belongs to another user or another job.
     pub fn load_record(&self, experiment: &Experiment, job: Job<'_>) -> Result<Option<JobRecord>> {
         self.read_own_record(job)?.map(|bytes| self.check_record(experiment, job, &bytes)).transpose()
     }
 
-    /// The bytes of a record that this user made: what others put there is not read.
+    /// The bytes of a record whose file belongs to this user; `None` if there is no file. Files of other users are an error.
     fn read_own_record(&self, job: Job<'_>) -> Result<Option<Vec<u8>>> {
         let path = self.record_path(job);
         if path.symlink_metadata().is_err() {
@@ -152,10 +152,10 @@ impl FleetStore {
         )
     }
 
-    /// Adds the record of a job. Of two records of one job the one that began first stays, whichever comes first.
+    /// Adds the record of a job. Of two records of one job, the one that began first stays, whichever is added first.
     ///
     /// # Errors
-    /// It is not a sound record of this job, or cannot be written.
+    /// The bytes are no sound record of this job, or cannot be written.
     pub fn add(&self, experiment: &Experiment, job: Job<'_>, bytes: &[u8]) -> Result<Added> {
         let record = self.check_record(experiment, job, bytes)?;
         let path = self.record_path(job);
@@ -165,7 +165,7 @@ impl FleetStore {
         if known == bytes {
             return Ok(Added::Known);
         }
-        // A damaged one gives way: measuring again is how it is mended.
+        // A damaged record is replaced, so that another measurement repairs it.
         let is_later = |known: JobRecord| known.started <= record.started;
         if self.check_record(experiment, job, &known).is_ok_and(is_later) {
             return Ok(Added::Later);
@@ -173,10 +173,10 @@ impl FleetStore {
         replace_file(&path, bytes).map(|()| Added::Earlier)
     }
 
-    /// Brings the record of a job from another directory, or else its notes. `None` if that has no record of it.
+    /// Copies the record of a job from the store `from`, or else its notes; `None` if `from` has no record of the job.
     ///
     /// # Errors
-    /// As [`add`](Self::add); a note cannot be written.
+    /// Those of [`add`](Self::add), or a note cannot be written.
     pub fn copy_from(&self, experiment: &Experiment, job: Job<'_>, from: &Self) -> Result<Option<Added>> {
         if let Some(bytes) = from.read_own_record(job)? {
             return self.add(experiment, job, &bytes).map(Some);
@@ -196,12 +196,12 @@ impl FleetStore {
         Some(inert::neutralize_line(String::from_utf8_lossy(&bytes).trim(), 1_000))
     }
 
-    /// When a job last began, Unix seconds; `None` if it never did.
+    /// The time at which a job last began, Unix seconds; `None` if it never began.
     pub fn start_time(&self, job: Job<'_>) -> Option<u64> {
         self.read_note(job, "started")?.parse().ok()
     }
 
-    /// How far a job has come at `now`, Unix seconds.
+    /// The progress of a job at the time `now`, Unix seconds.
     pub fn progress(&self, experiment: &Experiment, job: Job<'_>, now: u64) -> Progress {
         match self.load_record(experiment, job) {
             Ok(Some(_)) => return Progress::Done,
@@ -220,7 +220,7 @@ impl FleetStore {
         }
     }
 
-    /// Records here that are of no job of this experiment, at most `most` of them.
+    /// At most `most` files and directories in the store that belong to no job of this experiment.
     pub fn stray_records(&self, experiment: &Experiment, most: usize) -> Vec<PathBuf> {
         let repeats: Vec<String> = (1..=experiment.repeats).map(|n| n.to_string()).collect();
         let is_one_of =
@@ -240,7 +240,7 @@ impl FleetStore {
     }
 }
 
-/// What lies in a directory, less what is hidden; nothing if there is none.
+/// The entries of a directory that are not hidden, sorted; empty if the directory is missing.
 fn visible_entries(directory: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let visible =

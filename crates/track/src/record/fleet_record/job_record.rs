@@ -1,5 +1,5 @@
-//! What one job answered: a figure for each case. It is small, so that ten thousand machines fit in one comparison; the runs
-//! behind it stay on the machine that made them.
+//! The record of one job: a figure for each case. It is small, so that the records of ten thousand machines fit in one comparison.
+//! The full runs stay on the machine that measured them.
 
 use super::Job;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use syscost_platform::inert;
 pub const LAYOUT: u32 = 1;
 /// The most cases of a record.
 const MOST_CASES: usize = 20_000;
-/// The longest sentence of a case without a figure, in characters.
+/// The longest reason of a case without a figure, characters.
 const LONGEST: usize = 2_000;
 const REMEDY: &str = "it was damaged, edited or is of another version: measure the job again";
 
@@ -32,19 +32,19 @@ pub struct JobRecord {
     pub host: String,
     /// The kernel, as the experiment names it.
     pub kernel: String,
-    /// From 1.
+    /// The number of the repeat, from 1.
     pub repeat: u32,
     /// The kernel's own name of this boot; empty if it has none.
     pub boot: String,
-    /// When it began, Unix seconds.
+    /// The time at which the job began, Unix seconds.
     pub started: u64,
-    /// Smoke, default or full.
+    /// The scale: `smoke`, `default` or `full`.
     pub scale: String,
     /// The machine and the running kernel.
     pub fingerprint: Fingerprint,
     /// The cases with a figure.
     pub cases: Vec<Figure>,
-    /// Those without one, and why.
+    /// The cases without a figure, by id, with the reasons.
     pub without: BTreeMap<String, String>,
 }
 
@@ -59,21 +59,21 @@ pub struct Figure {
     pub clock: String,
     /// The floor of the processes' quiet figures, ns.
     pub ns: f64,
-    /// The core's frequency for which it holds, Hz; `None` where it was not inferred.
+    /// The core's frequency to which the figure applies, Hz; `None` if it was not inferred.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_hz: Option<f64>,
 }
 
 impl JobRecord {
-    /// The job that it says it is of.
+    /// The job that the record states.
     pub fn job(&self) -> Job<'_> {
         Job { host: &self.host, kernel: &self.kernel, repeat: self.repeat }
     }
 
-    /// Its bytes, sealed.
+    /// The record as JSON with a seal, a checksum of the content.
     ///
     /// # Errors
-    /// A number in it is none.
+    /// The record cannot be written as JSON.
     pub fn sealed_bytes(&self, path: &Path) -> Result<Vec<u8>> {
         let json = serde_json::to_vec(self).map_err(|e| Error::file(path, "writing as JSON", e.into()))?;
         Ok(parse::add_seal(&json))
@@ -82,7 +82,7 @@ impl JobRecord {
     /// Reads a record and checks its seal, layout, names and numbers: a record from another host is not trusted.
     ///
     /// # Errors
-    /// Names the field that is wrong.
+    /// The record is not sound: the error names the field.
     pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self> {
         if !bytes.starts_with(b"{\"sealed\"") || !parse::is_seal_valid(bytes) {
             return Err(content_error(path, "seal", "the checksum of what the file holds", "another"));
@@ -134,7 +134,7 @@ impl JobRecord {
     }
 }
 
-/// A sentence as a record holds it: on one line, and inert.
+/// A sentence as a record stores it: on one line, without control characters.
 pub fn inert_line(text: &str) -> String {
     inert::neutralize_line(text, LONGEST)
 }

@@ -1,4 +1,4 @@
-//! A case as the page's script reads it, and the shape of its samples: a histogram small enough for a row of a table.
+//! The data of a case for the page's script, with the shape of its samples: a histogram small enough for a row of a table.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -7,8 +7,8 @@ use syscost_engine::record::{Bar, CaseRecord, Distribution, GroupRun, Interval, 
 use syscost_engine::study::basis::{best_cost, ratio_to_prediction};
 use syscost_engine::study::disturbance::disturbance_summary;
 
-/// The case of this group, in this unit. Its `outcomes` are all that are true of it, since an unsettled case counts as measured, too,
-/// as everywhere; `outcome` is the last of them. Without a number it has a `sentence` that says why.
+/// The data of a case of this group, in this unit. `outcomes` has every outcome that applies, since an unsettled case also counts as
+/// measured; `outcome` is the last of them. A case without a number has the reason as `sentence`.
 pub(super) fn case_data(case: &CaseRecord, group: &GroupRun, unit: &str) -> Value {
     let is_open = case.measured().is_some_and(|measured| !measured.is_settled());
     let is_unwitnessed = case.measured().is_some_and(Measured::is_unwitnessed);
@@ -24,8 +24,9 @@ pub(super) fn case_data(case: &CaseRecord, group: &GroupRun, unit: &str) -> Valu
     data
 }
 
-/// `figure` is shown first, with the interval of the next run's, and is `quiet` or else the median of one execution; `expected` is hardware
-/// and software, ns; an execution is seconds after the beginning, lower quartile, median, the core's frequency in GHz.
+/// The data of a measured case. `figure` is the main figure with the interval in which the next run's will lie: the quiet figure, or
+/// else the median of one execution. `expected` has the hardware's and the software's part, ns. An execution has the time of its end
+/// (seconds after the beginning of the run), its lower quartile, its median, and the core's frequency in GHz.
 fn figure_data(m: &Measured, group: &GroupRun, unit: &str) -> Value {
     let ends = |Interval { estimate, low, high }: Interval| [estimate, low, high];
     let executions = m.executions.iter().map(|e| (e.at, e.low, e.median, e.core_hz.map(|hz| hz / 1e9)));
@@ -51,32 +52,33 @@ fn figure_data(m: &Measured, group: &GroupRun, unit: &str) -> Value {
     data
 }
 
-/// Bars of a shape.
+/// The number of bars of a shape.
 const BARS: usize = 40;
-/// A shape spans this share of its median at least, so that the noise of a quiet case looks small.
+/// The least width of a shape as a share of its median, so that the noise of a quiet case looks small.
 const LEAST_SPAN: f64 = 0.04;
-/// Share of the values that is drawn. Higher ones are only counted, since one far sample would squeeze all the
-/// others.
+/// The share of the values that is drawn. Higher values are only counted, since one far outlier would squeeze all the other
+/// bars.
 const DRAWN: f64 = 0.98;
-/// A sample beyond this multiple of the median was disturbed; of single operations the tail is what matters.
+/// A sample above this multiple of the median was disturbed and is not drawn. For single operations there is no such limit, since
+/// their tail matters.
 const MOST: f64 = 2.5;
-/// A factor between the ends from which the bars have equal ratios and no longer equal widths.
+/// If the high end exceeds the low end by more than this factor, the bars have equal ratios instead of equal widths.
 const WIDE: f64 = 4.0;
 
-/// Bars between two values, in the record's unit.
+/// A histogram between two values, in the record's unit.
 #[derive(Debug, PartialEq, Serialize)]
 struct Shape {
     low: f64,
     high: f64,
-    /// Whether each bar is as many times higher than the one before.
+    /// Whether the bars have equal ratios instead of equal widths.
     logarithmic: bool,
     bars: Vec<u64>,
-    /// Number of values above `high`, and the greatest of them.
+    /// The number of values above `high`, and the greatest of all values.
     beyond: u64,
     greatest: f64,
 }
 
-/// The shape of single operations where they were timed one by one, else of the samples. `None` of a case without samples.
+/// The shape of single operations if they were timed one by one, else of the samples; `None` if there are no samples.
 fn case_shape(measured: &Measured, hz: f64, unit: &str) -> Option<Shape> {
     let (bars, most) = match measured.distribution.as_ref() {
         Some(Distribution { histogram, .. }) if !histogram.is_empty() => (histogram.clone(), f64::INFINITY),
@@ -85,6 +87,7 @@ fn case_shape(measured: &Measured, hz: f64, unit: &str) -> Option<Shape> {
     shape_of_bars(bars.into_iter().filter(|bar| bar.low.is_finite() && bar.low > 0.0).collect(), most)
 }
 
+/// One bar for each sample, at its cost per iteration in the record's unit.
 fn sample_bars(measured: &Measured, hz: f64, unit: &str) -> impl Iterator<Item = Bar> {
     let per_count = if unit == NANOSECONDS && hz > 0.0 { 1e9 / hz } else { 1.0 };
     let both = measured.counted.iter().zip(&measured.iterations);
@@ -94,7 +97,7 @@ fn sample_bars(measured: &Measured, hz: f64, unit: &str) -> impl Iterator<Item =
     })
 }
 
-/// `most` is the furthest that is drawn, as a multiple of the median.
+/// The histogram of these values; `None` without values. `most` is the highest value that is drawn, as a multiple of the median.
 fn shape_of_bars(mut values: Vec<Bar>, most: f64) -> Option<Shape> {
     values.sort_by(|a, b| a.low.total_cmp(&b.low));
     let greatest = values.last()?.low;
@@ -117,7 +120,7 @@ fn shape_of_bars(mut values: Vec<Bar>, most: f64) -> Option<Shape> {
     Some(Shape { low, high, logarithmic, bars, beyond, greatest })
 }
 
-/// The value at this share of all counts; the bars are in order.
+/// The quantile at this share of all counts. The bars must be sorted.
 fn value_at_share(bars: &[Bar], share: f64) -> f64 {
     let wanted = share * bars.iter().map(|bar| bar.count).sum::<u64>() as f64;
     let mut seen = 0;
@@ -157,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn of_nothing_there_is_no_shape() {
+    fn there_is_no_shape_without_values() {
         assert_eq!(shape_of_bars(Vec::new(), MOST), None);
         let none = Measured { counted: vec![0, 0], iterations: vec![0, 1], ..Measured::default() };
         assert_eq!(case_shape(&none, 1e9, "ns"), None);

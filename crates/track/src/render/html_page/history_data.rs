@@ -1,4 +1,4 @@
-//! A history as the page's script reads it: its points, its series as whole numbers, and its events.
+//! The data of a history for the page's script: its points, its series as whole numbers, and its events.
 
 use crate::record::history_point::HistoryPoint;
 use crate::study::change_event::{ChangeEvent, find_change_events};
@@ -9,19 +9,19 @@ use syscost_engine::environment::Fingerprint;
 use syscost_engine::record::guest_side::ClockKind;
 use syscost_engine::record::quantity::NANOSECONDS;
 
-/// A ratio of 1.00001 is one more than that of 1: a page holds tens of thousands of them.
+/// Ratios are written as whole numbers in steps of 0.00001, which saves space: a page has tens of thousands of them.
 const STEPS: f64 = 1e5;
 
 /// A history and its name.
 pub struct History<'a> {
-    /// How it is called on the page.
+    /// Its name on the page.
     pub name: &'a str,
     /// Its points, in the order in which they were added.
     pub points: &'a [HistoryPoint],
 }
 
-/// The history with its series and events. `choices` are what is found in the points of one machine, or of one kind of software, or of
-/// both; `notes` name what belongs to no series.
+/// The data of a history with its series and events. Each of `choices` has the events in the points of one machine, of one kind of
+/// software, or of both. `notes` name cases that belong to no series.
 pub(super) fn history_data(history: &History<'_>) -> Value {
     let points = history.points;
     let (all, notes) = build_ratio_series(points);
@@ -49,15 +49,16 @@ fn point_data(point: &HistoryPoint, machine: usize, software: usize) -> Value {
     let mut data = json!({
         "started": started, "label": label, "reference": reference, "machine": machine, "software": software,
     });
-    // The script takes a point for a bridge if it has the key.
+    // The script treats a point as a bridge if it has this key.
     if let Some(to) = bridge_to {
         data["bridge_to"] = json!(to);
     }
     data
 }
 
-/// `ratio` is that to the first reference less 1, `half` half of its 95 % interval, both in parts of 100 000; `cost` is an iteration at the
-/// last point; `at` the points in which it is, if it is not in all that are no bridges.
+/// The data of a series. `ratio` is the ratio to the first reference less 1, and `half` is half of its 95 % interval, both in parts
+/// of 100 000. `cost` is that of an iteration at the last point. `at` has the indexes of its points, unless it is in exactly the
+/// points that are no bridges.
 fn series_data(one: &RatioSeries, regular: &[usize]) -> Value {
     let at: Vec<usize> = one.links.iter().map(|link| link.point).collect();
     let whole = |share: f64| (STEPS * share).round() as i64;
@@ -76,8 +77,8 @@ fn series_data(one: &RatioSeries, regular: &[usize]) -> Value {
     data
 }
 
-/// What changed in these series. What moved is the number of its series, the change as a share, half of its 95 % interval, and the functions
-/// that moved most with their difference in instructions; `profile` is what else changed: field, before, after.
+/// The events of these series. Each of `moved` has the index of a series, its change as a share, half of the change's 95 % interval,
+/// and the functions that changed most with their difference in instructions. Each of `profile` is another change: field, before, after.
 fn event_data(points: &[HistoryPoint], all: &[RatioSeries]) -> Vec<Value> {
     let places: BTreeMap<&str, usize> = all.iter().enumerate().map(|(at, one)| (&*one.id, at)).collect();
     let event = |event: ChangeEvent| {
@@ -94,10 +95,10 @@ fn event_data(points: &[HistoryPoint], all: &[RatioSeries]) -> Vec<Value> {
     find_change_events(points, all).into_iter().map(event).collect()
 }
 
-// The machines and the software of a history, by which its reader can choose points. What changed is found again in the
-// points of each choice: a step that is a change of machines is none on either of them.
+// The machines and the software of a history, by which the reader of the page can select points. Changes are searched again in the
+// points of each selection: a step between two machines is no change on either of them.
 
-/// What tells machines apart, the most telling first.
+/// The fields of a fingerprint that distinguish machines, the most important first.
 const MACHINE: [&str; 11] = [
     "cpu_model",
     "product",
@@ -111,7 +112,7 @@ const MACHINE: [&str; 11] = [
     "numa_nodes",
     "caches",
 ];
-/// What tells the software of one machine apart.
+/// The fields of a fingerprint that distinguish the software of one machine.
 const SOFTWARE: [&str; 10] = [
     "kernel_release",
     "kernel_command_line",
@@ -124,12 +125,12 @@ const SOFTWARE: [&str; 10] = [
     "huge_pages",
     "clock_source",
 ];
-/// Points of fewer nights are no series of their own.
+/// The fewest points of a choice.
 const FEWEST: usize = 5;
-/// The most characters of a name.
+/// The most characters of a group's name.
 const LONGEST: usize = 80;
 
-/// The points by one kind of fields: a name for each group, and each point's group.
+/// The points grouped by some fields: the name of each group, and the group of each point.
 #[derive(Debug, PartialEq)]
 struct Grouping {
     names: Vec<String>,
@@ -137,19 +138,20 @@ struct Grouping {
 }
 
 impl Grouping {
-    /// The points by what tells their machines, or their software, apart.
+    /// Groups the points by the values of these fields.
     fn group_by(fields: &[&str], points: &[HistoryPoint]) -> Self {
         let texts: Vec<Vec<String>> =
             points.iter().map(|point| field_texts(fields, &point.fingerprint)).collect();
         let differs = |at: &usize| texts.iter().any(|text| text[*at] != texts[0][*at]);
-        let telling: Vec<usize> = (0..fields.len()).filter(differs).collect();
+        let differing: Vec<usize> = (0..fields.len()).filter(differs).collect();
         let mut groups: BTreeMap<Vec<&str>, usize> = BTreeMap::new();
         let mut names = Vec::new();
         let of = texts.iter().map(|text| {
-            let values: Vec<&str> = telling.iter().map(|at| text[*at].as_str()).collect();
+            let values: Vec<&str> = differing.iter().map(|at| text[*at].as_str()).collect();
             *groups.entry(values).or_insert_with_key(|values| {
-                let told: Vec<_> = telling.iter().map(|at| fields[*at]).zip(values.iter().copied()).collect();
-                names.push(unique_name(&names, group_name(&told)));
+                let pairs: Vec<_> =
+                    differing.iter().map(|at| fields[*at]).zip(values.iter().copied()).collect();
+                names.push(unique_name(&names, group_name(&pairs)));
                 names.len() - 1
             })
         });
@@ -169,7 +171,7 @@ fn field_texts(fields: &[&str], fingerprint: &Fingerprint) -> Vec<String> {
     fields.iter().map(text).collect()
 }
 
-/// The most telling value, and the others with their fields.
+/// The first value, and the others with the names of their fields, cut to [`LONGEST`] characters.
 fn group_name(values: &[(&str, &str)]) -> String {
     let parts = values.iter().enumerate().map(|(at, (field, value))| match at {
         0 => (*value).to_owned(),
@@ -182,14 +184,14 @@ fn group_name(values: &[(&str, &str)]) -> String {
     }
 }
 
-/// The name, with a number where another begins alike and was cut.
+/// The name, with a number behind it if the name is in use: two long names can be equal once they are cut.
 fn unique_name(names: &[String], name: String) -> String {
     let numbered = (2..).map(|number| format!("{name} ({number})"));
     let mut each = std::iter::once(name.clone()).chain(numbered);
     each.find(|one| !names.contains(one)).unwrap_or(name)
 }
 
-/// A machine, or software, or both, with the points that are of it. `None` is every one.
+/// A machine, a kind of software or both, with the points of it. `None` stands for every machine or software.
 struct Choice {
     machine: Option<usize>,
     software: Option<usize>,
@@ -197,7 +199,7 @@ struct Choice {
 }
 
 impl Choice {
-    /// Every choice that leaves points out and has enough of them.
+    /// Every choice that leaves points out and has at least [`FEWEST`] of them.
     fn all_choices(machines: &Grouping, software: &Grouping) -> Vec<Self> {
         let some = |grouping: &Grouping| -> Vec<Option<usize>> {
             let groups = if grouping.names.len() > 1 { grouping.names.len() } else { 0 };
@@ -214,8 +216,8 @@ impl Choice {
         chosen.filter(|choice| choice.points.len() >= FEWEST).collect()
     }
 
-    /// The parts of these series that lie in its points. A series that has none there stays, empty: events name series by
-    /// their number.
+    /// The parts of these series in the points of the choice. A series without such points stays, but empty, since events refer to
+    /// series by their index.
     fn restrict_series(&self, series: &[RatioSeries]) -> Vec<RatioSeries> {
         let part = |one: &RatioSeries| RatioSeries {
             links: one.links.iter().filter(|link| self.points.contains(&link.point)).copied().collect(),
@@ -248,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_names_the_machines_and_their_software() {
+    fn groups_are_named_by_the_fields_that_differ() {
         let points = points();
         let machines = Grouping::group_by(&MACHINE, &points);
         assert_eq!(machines.names, ["Zen", "Xeon"]);
@@ -272,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_field_is_named_a_long_name_is_cut_and_no_two_are_alike() {
+    fn names_have_further_fields_are_cut_and_are_unique() {
         let names = ["a".to_owned(), "a (2)".to_owned()];
         assert_eq!([unique_name(&names, "b".into()), unique_name(&names, "a".into())], ["b", "a (3)"]);
         assert_eq!(group_name(&[("cpu_model", "Zen"), ("cpu_count", "4")]), "Zen, cpu count 4");

@@ -1,4 +1,4 @@
-//! The page as a file: what its data say, and that no record can make them anything else.
+//! The page as a file: its data, and that no text in a record can become markup.
 
 use super::*;
 use crate::fixture_head::head;
@@ -9,7 +9,7 @@ fn html(record: &Record) -> String {
     Page { record: Some(record), ..Page::default() }.to_html()
 }
 
-/// What stands between the first `from` and the `to` after it.
+/// The text between the first `from` and the next `to`.
 fn between<'a>(text: &'a str, from: &str, to: &str) -> &'a str {
     let start = text.find(from).expect(from) + from.len();
     &text[start..start + text[start..].find(to).expect(to)]
@@ -59,7 +59,7 @@ fn a_hostile_record_stays_text() {
 }
 
 #[test]
-fn the_policy_allows_what_stands_in_the_page_and_nothing_else() {
+fn the_policy_allows_only_the_script_and_style_of_the_page() {
     let page = html(&fixture_run::fixture_record());
     let policy = between(&page, "http-equiv=\"Content-Security-Policy\" content=\"", "\"");
     let hash = |text| format!("'sha256-{}'", hash(text));
@@ -76,7 +76,7 @@ fn the_policy_allows_what_stands_in_the_page_and_nothing_else() {
     }
 }
 
-/// The charts' library sets the markup of its titles and legends, which the page does not use.
+/// Whether the chart library contains this word: it sets the markup of titles and legends, which the page does not use.
 fn uplot_has(way: &str) -> bool {
     way == "innerHTML"
 }
@@ -105,7 +105,7 @@ fn three_hundred_cases_fit_into_a_megabyte() {
     assert!(bytes < 1_000_000, "{bytes}");
 }
 
-/// As much as a case of a long run has.
+/// Fills a case with as many data as in a long run.
 fn fill(measured: &mut Measured) {
     measured.executions = vec![measured.executions[0]; 12];
     measured.counted = measured.counted.repeat(12);
@@ -125,7 +125,7 @@ fn a_comparison_is_in_the_data_in_its_order() {
 }
 
 #[test]
-fn the_papers_tables_stand_with_a_run_that_has_numbers_for_them() {
+fn a_run_with_numbers_for_the_paper_has_its_tables() {
     let mut record = fixture_run::fixture_record();
     assert!(data(&html(&record))["groups"].as_array().unwrap().iter().all(|group| group["paper"].is_null()));
     let case = |us: f64| {

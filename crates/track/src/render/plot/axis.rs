@@ -19,7 +19,7 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// The share of the axis at which a value lies, from its beginning.
+    /// The position of a value as a share of the axis: 0 at its beginning, 1 at its end.
     pub(super) fn position_share(&self, value: f64) -> f64 {
         let value = if self.is_logarithmic { value.max(f64::MIN_POSITIVE).log2() } else { value };
         (value - self.low) / (self.high - self.low)
@@ -36,7 +36,7 @@ impl Scale {
             _ => 2f64.powi(exponent).to_string(),
         };
         let zero = curves.iter().any(|curve| curve.points.iter().any(|point| point.at == 0));
-        // Where a curve begins at zero, the mark there is not the power of two that is drawn at its place.
+        // If a curve begins at zero, the mark at its first position is `0`, not the power of two that belongs to this position.
         let first = if zero { low.ceil() + 1.0 } else { low.ceil() };
         let exponents = first as i32..=high.floor() as i32;
         let step =
@@ -49,8 +49,8 @@ impl Scale {
         Self { low, high, is_logarithmic: true, marks }
     }
 
-    /// The vertical axis: linear from zero, or from the lowest end of an interval below it, where the values are of one
-    /// kind.
+    /// The vertical axis: linear from zero, or from the lowest end of an interval below zero, if the values are ratios, may be negative
+    /// or span at most the factor [`WIDE`]; else logarithmic.
     pub(super) fn value_axis(curves: &[&CurveRecord]) -> Self {
         let all: Vec<f64> =
             curves.iter().flat_map(|curve| &curve.points).map(|point| point.value.estimate).collect();
@@ -58,17 +58,17 @@ impl Scale {
         let most = all.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
         let is_time = curves.iter().any(|curve| curve.unit == "ns");
         let named = |value: f64| if is_time { time_label(value) } else { trimmed_number(value) };
-        // A ratio is of one kind, however small it becomes; and what may be less than nothing has no logarithm.
+        // Ratios always have a linear axis, however small they are.
         let is_ratio = curves.iter().all(|curve| matches!(curve.unit.as_str(), "" | "%"));
         // The ends of the intervals are drawn as well.
         let values = curves.iter().flat_map(|curve| &curve.points).map(|point| point.value);
         let (lowest, highest) = values
             .fold((0.0, 0.0), |(low, high): (f64, f64), value| (low.min(value.low), high.max(value.high)));
-        let below_nothing = |value: &f64| *value < 0.0;
-        if all.iter().any(below_nothing) || (lowest < 0.0 && curves.iter().any(|curve| curve.unit == "%")) {
+        let is_negative = |value: &f64| *value < 0.0;
+        if all.iter().any(is_negative) || (lowest < 0.0 && curves.iter().any(|curve| curve.unit == "%")) {
             return Self::linear_axis(1.1 * lowest, 1.1 * highest, named);
         }
-        // A cost that may be nothing, such as a difference, has no logarithm either.
+        // A cost whose interval includes negative values, such as a difference, has no logarithm.
         if is_ratio || lowest < 0.0 || most / least.min(most) <= WIDE {
             return Self::linear_axis(
                 1.1 * lowest.min(0.0).max(-0.05 * most),
@@ -77,7 +77,7 @@ impl Scale {
             );
         }
         let (low, high) = padded_ends(&[least.log2(), most.log2()], 0.06);
-        // Below the lowest level stands its name.
+        // The name of the lowest level needs room below it.
         let low = low - 0.06 * (high - low);
         Self { low, high, is_logarithmic: true, marks: decade_marks(low, high, named) }
     }
@@ -89,6 +89,7 @@ impl Scale {
         Self { low, high, is_logarithmic: true, marks: decade_marks(low, high, named) }
     }
 
+    /// A linear axis with at most seven marks, at multiples of 1, 2 or 5 times a power of ten.
     fn linear_axis(low: f64, high: f64, named: impl Fn(f64) -> String) -> Self {
         let rough = (high - low) / 6.0;
         let decade = 10f64.powf(rough.log10().floor());
@@ -100,7 +101,7 @@ impl Scale {
     }
 }
 
-/// Powers of ten, and between them 2 and 5 where there are few.
+/// Marks at powers of ten, and at 2 and 5 between them if the axis has few powers.
 fn decade_marks(low: f64, high: f64, named: impl Fn(f64) -> String) -> Vec<(f64, String)> {
     let (first, last) = (low.exp2().log10().floor() as i32, high.exp2().log10().ceil() as i32);
     let digits: &[f64] = if last - first <= 5 { &[1.0, 2.0, 5.0] } else { &[1.0] };
@@ -108,7 +109,8 @@ fn decade_marks(low: f64, high: f64, named: impl Fn(f64) -> String) -> Vec<(f64,
     values.filter(|v| (low..=high).contains(&v.log2())).map(|v| (v, named(v))).collect()
 }
 
-/// The least and the greatest with some room beyond them, in shares of what lies between, or of one.
+/// The least and the greatest value with a margin beyond them. A `room` up to 0.1 is a share of the range, or of 1 if that is larger;
+/// a larger `room` is the margin itself.
 fn padded_ends(values: &[f64], room: f64) -> (f64, f64) {
     let low = values.iter().copied().fold(f64::MAX, f64::min);
     let high = values.iter().copied().fold(f64::MIN, f64::max);
@@ -164,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn few_values_of_one_size_begin_at_zero_and_many_are_logarithmic() {
+    fn similar_values_have_a_linear_axis_and_others_a_logarithmic_one() {
         let flat = Scale::value_axis(&[&curve("", &[(1, 1.0), (2, 0.9)])]);
         assert_eq!((flat.position_share(0.0), says(&flat)[0]), (0.0, "0"));
         assert_eq!(says(&Scale::value_axis(&[&curve("", &[(1, 1.0), (64, 0.01)])]))[0], "0");
@@ -176,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_below_nothing_has_its_place() {
+    fn negative_values_are_on_the_axis() {
         let scale = Scale::value_axis(&[&curve("%", &[(1, -12.0), (2, 80.0), (3, 0.1)])]);
         assert!(
             (0.0..0.1).contains(&scale.position_share(-12.0))
@@ -187,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_has_an_axis_too() {
+    fn equal_values_have_an_axis() {
         let scale = Scale::value_axis(&[&curve("ns", &[(8, 5.0), (8, 5.0)])]);
         assert!(scale.position_share(5.0) > 0.5 && !scale.marks.is_empty());
         assert!(

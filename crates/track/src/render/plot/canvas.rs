@@ -1,4 +1,4 @@
-//! Lines, marks and text as the elements of an SVG.
+//! A canvas that writes lines, marks and text as elements of an SVG.
 
 use std::cell::RefCell;
 use std::fmt::Write;
@@ -12,13 +12,13 @@ pub(super) const INK: Color = Color(40, 40, 40);
 pub(super) const PALE: Color = Color(105, 105, 105);
 pub(super) const GRID: Color = Color(228, 228, 228);
 const WHITE: Color = Color(255, 255, 255);
-/// Width of a mean letter of a sans-serif font, in sizes of it. A browser may have another font.
+/// The mean width of a letter of a sans-serif font, as a share of the font's size. A browser may use another font.
 const LETTER_WIDTH: f64 = 0.6;
 
-/// Distance from the left and from the top.
+/// A position: the distances from the left and from the top, points.
 pub(super) type Place = (f64, f64);
 
-/// Which part of a text stands at its place.
+/// The part of a text that lies at the text's position.
 #[derive(Clone, Copy)]
 pub(super) enum Anchor {
     Left,
@@ -26,7 +26,7 @@ pub(super) enum Anchor {
     Right,
 }
 
-/// Size, colour and anchor of a text; vertically the anchor is its middle.
+/// Size, colour and anchor of a text. Vertically the middle of the text lies at its position.
 #[derive(Clone, Copy)]
 pub(super) struct Letters {
     pub(super) size: f64,
@@ -37,7 +37,7 @@ pub(super) struct Letters {
 }
 
 pub(super) const TITLE: Letters = Letters { size: 19.0, color: INK, anchor: Anchor::Left, is_opaque: false };
-/// Small letters, pale or in ink, whose left end, middle or right end stands at their place.
+/// Small letters, pale or dark, of which the left end, the middle or the right end lies at their position.
 pub(super) const SMALL: Letters = Letters { size: 12.0, color: PALE, ..TITLE };
 pub(super) const SMALL_CENTER: Letters = Letters { anchor: Anchor::Center, ..SMALL };
 pub(super) const SMALL_RIGHT: Letters = Letters { anchor: Anchor::Right, ..SMALL };
@@ -45,7 +45,7 @@ pub(super) const DARK: Letters = Letters { color: INK, ..SMALL };
 pub(super) const DARK_CENTER: Letters = Letters { anchor: Anchor::Center, ..DARK };
 pub(super) const DARK_RIGHT: Letters = Letters { anchor: Anchor::Right, ..DARK };
 
-/// The shapes that tell curves apart where their colours do not.
+/// The shapes of points, which distinguish curves whose colours look alike.
 #[derive(Clone, Copy)]
 pub(super) enum Mark {
     Circle,
@@ -56,13 +56,13 @@ pub(super) enum Mark {
 
 pub(super) struct Canvas<'a> {
     elements: &'a RefCell<String>,
-    /// Its upper left corner on the picture.
+    /// Its upper left corner in the picture.
     origin: Place,
     /// Width and height.
     pub(super) size: Place,
 }
 
-/// A picture of this size, in points, of what `draw` draws.
+/// The text of an SVG of this size, points, with the elements that `draw` adds.
 pub(super) fn svg_of(size: Place, draw: impl FnOnce(&Canvas<'_>)) -> String {
     let elements = RefCell::new(String::new());
     let canvas = Canvas { elements: &elements, origin: (0.0, 0.0), size };
@@ -77,7 +77,7 @@ pub(super) fn svg_of(size: Place, draw: impl FnOnce(&Canvas<'_>)) -> String {
 }
 
 impl Canvas<'_> {
-    /// A part of this canvas, with places of its own.
+    /// A part of this canvas at `(x, y)`, with coordinates of its own.
     pub(super) fn sub_canvas(&self, (x, y): Place, size: Place) -> Self {
         Self { elements: self.elements, origin: (self.origin.0 + x, self.origin.1 + y), size }
     }
@@ -117,7 +117,7 @@ impl Canvas<'_> {
         self.add(format_args!("<polygon points=\"{}\" fill=\"{}\"/>", self.points(places), hex(color)));
     }
 
-    /// A ring: a circle with nothing in it.
+    /// A circle that is not filled.
     pub(super) fn draw_ring(&self, (x, y): Place, radius: f64, color: Color) {
         let (x, y) = (self.origin.0 + x, self.origin.1 + y);
         let color = hex(color);
@@ -159,7 +159,7 @@ impl Canvas<'_> {
         ));
     }
 
-    /// About the width and the height of a text.
+    /// The approximate width and height of a text.
     pub(super) fn text_size(&self, words: &str, letters: Letters) -> Place {
         (LETTER_WIDTH * letters.size * words.chars().count() as f64, 1.2 * letters.size)
     }

@@ -1,4 +1,4 @@
-//! The drawings of a picture: curves of one kind on two axes with their levels, predictions, and figures of every two CPUs.
+//! The drawings of a picture: a chart of curves with their levels, a scatter plot of predictions, and a heat map of pairs of CPUs.
 
 use super::axis::{Scale, time_label, trimmed_number};
 use super::canvas::{
@@ -8,7 +8,7 @@ use syscost_engine::record::quantity::{format_duration, format_size};
 use syscost_engine::record::{CurveRecord, LevelRecord, Matrix, Point};
 use syscost_engine::study::standout::{FAR, PredictedCase};
 
-/// The palette of Okabe and Ito, for all kinds of colour vision; without its yellow, which is too pale.
+/// The palette of Okabe and Ito, which suits all kinds of colour vision, without its yellow, which is too pale.
 pub(super) const COLORS: [Color; 7] = [
     Color(0, 114, 178),
     Color(213, 94, 0),
@@ -32,7 +32,7 @@ struct Frame {
 
 impl Frame {
     fn x_of_parameter(&self, at: u64, curve: &CurveRecord) -> f64 {
-        // Zero has its place a step before the smallest size.
+        // Zero is drawn at half the smallest size, since a logarithmic axis has no zero.
         let least = curve.points.iter().map(|p| p.at).filter(|&at| at > 0).min().unwrap_or(1);
         self.x_of(if at == 0 { 0.5 * least as f64 } else { at as f64 })
     }
@@ -56,7 +56,7 @@ pub(super) fn draw_chart(canvas: &Canvas, curves: &[&CurveRecord]) {
     let (across, up) = (Scale::parameter_axis(curves), Scale::value_axis(curves));
     let frame = Frame { left: 84.0, right, top: 104.0, bottom, across, up };
     draw_axes(canvas, &frame, curves);
-    // The levels of one curve only: those of several would overlap.
+    // Only one curve shows its levels, since the levels of several curves would overlap.
     let first = curves.iter().position(|curve| !curve.levels.is_empty() || curve.fall.is_some());
     if let Some(at) = first {
         draw_steps(canvas, &frame, curves[at]);
@@ -71,7 +71,7 @@ pub(super) fn draw_chart(canvas: &Canvas, curves: &[&CurveRecord]) {
     draw_legend(canvas, &frame, curves);
 }
 
-/// Both axes with their marks, and a line of the grid at each.
+/// Draws both axes with their marks, and a grid line at each mark.
 fn draw_grid(canvas: &Canvas, frame: &Frame) {
     for (value, name) in &frame.across.marks {
         let x = frame.x_of(*value);
@@ -98,7 +98,7 @@ fn draw_axes(canvas: &Canvas, frame: &Frame, curves: &[&CurveRecord]) {
     canvas.draw_text(&curve.parameter, middle, DARK_CENTER)
 }
 
-/// The line, its points, and their intervals.
+/// Draws the line of a curve, its points, and their intervals.
 fn draw_curve(canvas: &Canvas, frame: &Frame, curve: &CurveRecord, color: Color, mark: Mark) {
     let places: Vec<Place> = curve.points.iter().map(|point| frame.place_of_point(point, curve)).collect();
     canvas.draw_line(&places, color, 1.5);
@@ -109,7 +109,7 @@ fn draw_curve(canvas: &Canvas, frame: &Frame, curve: &CurveRecord, color: Color,
     }
 }
 
-/// A pale band along each level.
+/// Draws a pale band along each level.
 fn draw_level_bands(canvas: &Canvas, frame: &Frame, curve: &CurveRecord, Color(red, green, blue): Color) {
     let pale = |part: u8| 255 - (255 - part) / 3;
     for level in &curve.levels {
@@ -119,7 +119,7 @@ fn draw_level_bands(canvas: &Canvas, frame: &Frame, curve: &CurveRecord, Color(r
     }
 }
 
-/// The name of each level, below it, because a rising curve leaves room there.
+/// Writes the name of each level below it, because a rising curve leaves room there.
 fn draw_level_names(canvas: &Canvas, frame: &Frame, curve: &CurveRecord) {
     const TALL: f64 = 18.0;
     let letters = Letters { is_opaque: true, ..DARK };
@@ -129,7 +129,7 @@ fn draw_level_names(canvas: &Canvas, frame: &Frame, curve: &CurveRecord) {
         let words = format!("{name} {}", format_duration(level.latency.estimate));
         let wide = canvas.text_size(&words, letters).0;
         let left = frame.x_of_parameter(level.first, curve).min(frame.right - wide);
-        // Below whatever is drawn there, the ends of its intervals too.
+        // The name stands below the points and the ends of their intervals.
         let beside = |point: &&Point| (left..=left + wide).contains(&frame.x_of_parameter(point.at, curve));
         let lowest = curve.points.iter().filter(beside).map(|point| frame.y_of(point.value.low));
         let own = frame.y_of(level.latency.estimate) + 5.0;
@@ -145,7 +145,7 @@ fn draw_level_names(canvas: &Canvas, frame: &Frame, curve: &CurveRecord) {
     }
 }
 
-/// A line where a cache ends as it was found, and a paler one where the kernel says that it does.
+/// Draws a line at the measured end of each cache, and a paler one at the end that the kernel reports, if they disagree.
 fn draw_steps(canvas: &Canvas, frame: &Frame, curve: &CurveRecord) {
     for level in curve.levels.iter().filter(|level| level.reported.is_some()) {
         draw_level_step(canvas, frame, level);
@@ -154,6 +154,7 @@ fn draw_steps(canvas: &Canvas, frame: &Frame, curve: &CurveRecord) {
     draw_step_line(canvas, frame, fall.step, &format!("falls at {}", format_size(fall.step.0)))
 }
 
+/// Draws the measured end of a cache, and the reported one if they disagree.
 fn draw_level_step(canvas: &Canvas, frame: &Frame, level: &LevelRecord) {
     let (Some(step), Some(reported), Some(name)) = (level.step, level.reported, &level.name) else {
         return;
@@ -167,6 +168,7 @@ fn draw_level_step(canvas: &Canvas, frame: &Frame, level: &LevelRecord) {
     draw_step_line(canvas, frame, step, &format!("{name} {}", format_size(step.0)))
 }
 
+/// Draws a line at the geometric mean of the sizes before and after a step, with these words above it.
 fn draw_step_line(canvas: &Canvas, frame: &Frame, step: (u64, u64), words: &str) {
     let x = frame.x_of((step.0 as f64 * step.1 as f64).sqrt());
     canvas.draw_dashed_line((x, frame.top), (x, frame.bottom), INK, 4.0);
@@ -181,7 +183,7 @@ fn legend_width(canvas: &Canvas, curves: &[&CurveRecord]) -> f64 {
     curves.iter().map(width).fold(0.0, f64::max) + 44.0
 }
 
-/// The legend to the right of the curves, if there are several.
+/// Draws the legend to the right of the curves, if there are several curves.
 fn draw_legend(canvas: &Canvas, frame: &Frame, curves: &[&CurveRecord]) {
     if curves.len() < 2 {
         return;
@@ -195,7 +197,7 @@ fn draw_legend(canvas: &Canvas, frame: &Frame, curves: &[&CurveRecord]) {
     }
 }
 
-// Predictions against what was measured: a point a case, and a band in which a prediction was a good one.
+// The scatter plot of predictions: a point for each case, and a band in which predictions are good.
 
 const BAND: Color = Color(226, 240, 235);
 /// The most ids that are written beside their points.
@@ -216,7 +218,7 @@ fn place_of_case(frame: &Frame, case: &PredictedCase<'_>) -> Place {
     (frame.x_of(case.predicted), frame.y_of(case.ratio))
 }
 
-/// Draws these cases, the farthest first.
+/// Draws the scatter plot of these cases, which are sorted: the one farthest from its prediction is first.
 pub(super) fn draw_scatter(canvas: &Canvas, cases: &[PredictedCase<'_>]) {
     let frame = plot_frame(canvas, cases);
     draw_scatter_axes(canvas, &frame);
@@ -236,7 +238,7 @@ fn draw_scatter_axes(canvas: &Canvas, frame: &Frame) {
     canvas.draw_text("predicted", (middle, frame.bottom + 40.0), DARK_CENTER)
 }
 
-/// The ids of the farthest, each beside its point where neither another id nor another point is in its way.
+/// Writes the ids of the cases farthest from their predictions beside their points, if no other id or point is in the way.
 fn draw_case_names(canvas: &Canvas, frame: &Frame, cases: &[PredictedCase<'_>]) {
     let points: Vec<Place> = cases.iter().map(|case| place_of_case(frame, case)).collect();
     let mut taken: Vec<Span> = Vec::new();
@@ -257,7 +259,7 @@ fn draw_case_names(canvas: &Canvas, frame: &Frame, cases: &[PredictedCase<'_>]) 
     }
 }
 
-/// The place of a written id.
+/// The area of a written id.
 struct Span {
     left: f64,
     right: f64,
@@ -274,16 +276,16 @@ impl Span {
     }
 }
 
-// Figures of every two CPUs as a square: the darker the farther.
+// The heat map of all pairs of CPUs: the darker a square, the longer the time between two CPUs.
 
-/// From the smallest value to the largest: pale to dark in one hue.
+/// The colours of the smallest and of the largest value: a pale and a dark one of the same hue.
 const NEAREST: (f64, f64, f64) = (236.0, 244.0, 250.0);
 const FARTHEST: (f64, f64, f64) = (3.0, 60.0, 110.0);
-/// Up to this number of CPUs the squares show figures.
+/// The most CPUs for which the squares show figures.
 const WITH_FIGURES: usize = 16;
 /// The largest side of a square, points.
 const LARGEST: f64 = 96.0;
-/// The most names along each side.
+/// The most names of CPUs along each side.
 const NAMES: usize = 32;
 
 pub(super) fn draw_heat_map(canvas: &Canvas, matrix: &Matrix) {
@@ -320,7 +322,7 @@ fn draw_cpu_names(canvas: &Canvas, matrix: &Matrix, side: f64, corner: impl Fn(u
     }
 }
 
-/// The key of the colours.
+/// Draws the legend of the colours.
 fn draw_color_key(canvas: &Canvas, low: f64, high: f64, x: f64) {
     const STEPS: usize = 40;
     let (top, bottom) = (84.0, 284.0);
@@ -336,6 +338,7 @@ fn draw_color_key(canvas: &Canvas, low: f64, high: f64, x: f64) {
     canvas.draw_text(&format!("{low:.1} ns"), (x + 26.0, bottom - 6.0), SMALL)
 }
 
+/// The colour of a value at this share of the range from the smallest to the largest.
 fn heat_color(share: f64) -> Color {
     let mix = |near: f64, far: f64| (near + (far - near) * share.clamp(0.0, 1.0)).round() as u8;
     Color(mix(NEAREST.0, FARTHEST.0), mix(NEAREST.1, FARTHEST.1), mix(NEAREST.2, FARTHEST.2))

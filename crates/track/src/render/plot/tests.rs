@@ -75,7 +75,7 @@ fn case(id: &str, ns: f64) -> CaseRecord {
 }
 
 #[test]
-fn the_overview_has_a_row_for_each_headline_and_the_predictions_name_the_farthest() {
+fn the_overview_has_each_headline_and_the_predictions_name_the_worst() {
     let mut record = record();
     let ids = ["far/off", "near/1", "near/2", "near/3", "near/4", "near/5"];
     record.groups[1].cases = ids.map(|id| case(id, if id == "far/off" { 70.0 } else { 11.0 })).into();

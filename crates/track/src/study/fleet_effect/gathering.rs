@@ -1,4 +1,4 @@
-//! Reads one machine's records after another and keeps of them what the answer needs: a few bytes a case.
+//! Reads the records of one machine after another, and keeps only the data for the results: a few bytes for each case.
 
 use super::{Column, FleetAnswer, Observed, judge_cases};
 use crate::record::fleet_record::{Experiment, Figure, JobRecord};
@@ -6,33 +6,33 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use syscost_engine::environment::Fingerprint;
 
-/// The effects that were gathered so far.
+/// The effects from the hosts that were added so far.
 pub struct Gathering<'a> {
     experiment: &'a Experiment,
     machines: Vec<Machine>,
     classes: Vec<String>,
-    /// Ids by number, and the numbers by id, version and clock.
+    /// The id of each case by the case's number, and the numbers by id, version and clock.
     ids: Vec<String>,
     numbers: HashMap<String, Vec<(String, String, u32)>>,
-    /// For each kernel but the first, by the number of the case.
+    /// The effects for each kernel but the first, by the number of the case.
     observed: Vec<Vec<Vec<Observed>>>,
-    /// The hosts that ran under each boot.
+    /// The hosts with a job in each boot, by the boot's name.
     boots: BTreeMap<String, BTreeSet<String>>,
     warnings: Vec<String>,
-    /// Hosts that changed.
+    /// Hosts whose state changed between jobs.
     changed: Vec<String>,
-    /// Jobs under the boot of another job of their host.
+    /// The number of jobs that ran in the same boot as another job of their host.
     of_one_boot: usize,
     emulated: bool,
 }
 
-/// The logarithms of a time and of the core's frequency beside it.
+/// The logarithms of a time, ns, and of the core's frequency, Hz, if it is known.
 type Timed = (f64, Option<f64>);
-/// The logarithms of a case on one machine, by kernel.
+/// For each case by number, the logarithms of its jobs on one machine, by kernel.
 type Logs = BTreeMap<u32, Vec<Vec<f64>>>;
 
 impl<'a> Gathering<'a> {
-    /// Nothing yet.
+    /// A gathering without records.
     pub fn new(experiment: &'a Experiment) -> Self {
         Self {
             experiment,
@@ -66,6 +66,7 @@ impl<'a> Gathering<'a> {
         }
     }
 
+    /// Adds one machine with its class, and its effect on each case under each kernel.
     fn add_machine(&mut self, name: String, records: &[JobRecord]) {
         let Some(first) = records.first() else { return };
         let state = machine_state(first);
@@ -86,7 +87,7 @@ impl<'a> Gathering<'a> {
                 }
                 let of_case = &mut cases[case as usize];
                 if of_case.capacity() == 0 {
-                    // As large as it becomes, and no larger: there are millions.
+                    // Exactly as large as it can become, since there are millions of values.
                     of_case.reserve_exact(self.experiment.hosts.len());
                 }
                 of_case.push(observed);
@@ -94,7 +95,7 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    /// The logarithms of every case by kernel: of cycles, where the machine's jobs all know their frequency.
+    /// The logarithms of every case by kernel: of cycles if all jobs of the machine have the core's frequency, else of ns.
     fn logs_by_kernel(&mut self, records: &[JobRecord]) -> Logs {
         let count = self.experiment.kernels.len();
         let mut found: BTreeMap<u32, Vec<Vec<Timed>>> = BTreeMap::new();
@@ -116,6 +117,7 @@ impl<'a> Gathering<'a> {
         found.into_iter().map(|(case, kernels)| (case, one_measure(kernels))).collect()
     }
 
+    /// The number of the case of this id, version and clock, which is added if it is new.
     fn number_or_add_case(&mut self, figure: &Figure) -> u32 {
         let known = self.numbers.get(&figure.id).into_iter().flatten();
         let mut alike =
@@ -130,7 +132,7 @@ impl<'a> Gathering<'a> {
         number
     }
 
-    /// The answer, with the effects of one host's machines by themselves.
+    /// The results, with the effects on the machines of `host`, if one is given.
     pub fn into_answer(mut self, host: Option<&str>) -> FleetAnswer {
         self.add_warnings();
         let classes: Vec<usize> = self.machines.iter().map(|machine| machine.class).collect();
@@ -145,8 +147,8 @@ impl<'a> Gathering<'a> {
         });
         let columns = columns.collect();
         let count = |class| classes.iter().filter(|c| **c == class).count();
-        let told = class_labels(&self.classes).into_iter().enumerate();
-        let classes = told.map(|(class, what)| Class { what, machines: count(class) }).collect();
+        let labels = class_labels(&self.classes).into_iter().enumerate();
+        let classes = labels.map(|(class, what)| Class { what, machines: count(class) }).collect();
         FleetAnswer {
             experiment: self.experiment.name.clone(),
             kernels: self.experiment.kernels.clone(),
@@ -186,30 +188,30 @@ impl<'a> Gathering<'a> {
     }
 }
 
-// Which machines are alike, and which one changed in the middle of an experiment.
+// Classes of like machines, and machines that changed during an experiment.
 
 /// One machine in one state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Machine {
-    /// The host; behind a `#` the number of the state, if it changed.
+    /// The host, and behind a `#` the number of the state if the host changed.
     pub name: String,
-    /// Which of the classes.
+    /// The index of its class.
     pub class: usize,
 }
 
 impl Machine {
-    /// Whether it is this host, in any of its states.
+    /// Whether it is a state of this host.
     fn is_state_of_host(&self, host: &str) -> bool {
         self.name.strip_prefix(host).is_some_and(|rest| rest.is_empty() || rest.starts_with('#'))
     }
 }
 
-/// Machines that differ in nothing on which numbers depend.
+/// Machines that agree in all properties that affect numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Class {
-    /// What they are.
+    /// Their properties, as text.
     pub what: String,
-    /// How many there are.
+    /// The number of machines.
     pub machines: usize,
 }
 
@@ -221,18 +223,18 @@ fn machine_state(record: &JobRecord) -> String {
     let model = [&f.cpu_vendor, &f.cpu_family, &f.cpu_model_number, &f.cpu_stepping].map(text).join("/");
     let shown = f.cpu_model.clone().unwrap_or_else(|| format!("CPU {model}"));
     let mut words = vec![shown, cpu_count_text(f.cpu_count)];
-    let mut tell = |what: &str, value: &Option<String>| {
+    let mut add_word = |what: &str, value: &Option<String>| {
         words.extend(value.as_ref().filter(|value| !value.is_empty()).map(|value| format!("{what} {value}")));
     };
-    tell("model", &Some(model).filter(|model| model != "///"));
-    tell("microcode", &f.microcode);
-    tell("hypervisor", &f.hypervisor);
-    tell("product", &f.product);
-    tell("governor", &f.governor);
-    tell("driver", &f.frequency_driver);
-    tell("turbo", &f.turbo.map(|on| if on { "on" } else { "off" }.to_owned()));
-    tell("SMT", &Some(format!("{:?}", f.smt).to_lowercase()));
-    tell(
+    add_word("model", &Some(model).filter(|model| model != "///"));
+    add_word("microcode", &f.microcode);
+    add_word("hypervisor", &f.hypervisor);
+    add_word("product", &f.product);
+    add_word("governor", &f.governor);
+    add_word("driver", &f.frequency_driver);
+    add_word("turbo", &f.turbo.map(|on| if on { "on" } else { "off" }.to_owned()));
+    add_word("SMT", &Some(format!("{:?}", f.smt).to_lowercase()));
+    add_word(
         "memory",
         &f.memory_bytes.map(|bytes| format!("{} GiB", (bytes as f64 / f64::from(1 << 30)).round())),
     );
@@ -248,8 +250,8 @@ fn cpu_count_text(count: Option<usize>) -> String {
     }
 }
 
-/// The records of one host, apart by the states that it was in, in order of time. A state ends when the machine differs, or
-/// when one kernel comes with another build or command line than before.
+/// The records of one host in order of time, split by the states of the host. A new state begins if the machine differs, or if a
+/// kernel has another build or command line than before.
 fn split_by_state(mut records: Vec<JobRecord>) -> Vec<Vec<JobRecord>> {
     records.sort_by_key(|record| record.started);
     let mut found: Vec<Vec<JobRecord>> = Vec::new();
@@ -273,14 +275,14 @@ fn kernel_identity(fingerprint: &Fingerprint) -> [Option<String>; 2] {
     [fingerprint.kernel_version.clone(), fingerprint.kernel_command_line.clone()]
 }
 
-/// The words of each class, without those that all classes share beyond the first two.
+/// The label of each class: its first two words, and the others that not all classes share.
 fn class_labels(classes: &[String]) -> Vec<String> {
     let parts: Vec<Vec<&str>> = classes.iter().map(|class| class.split(", ").collect()).collect();
     let is_common = |word: &str| parts.len() > 1 && parts.iter().all(|class| class.contains(&word));
-    let tell = |class: &Vec<&str>| {
+    let label = |class: &Vec<&str>| {
         let kept =
             class.iter().enumerate().filter(|(at, word)| *at < 2 || (parts.len() > 1 && !is_common(word)));
         kept.map(|(_, word)| *word).collect::<Vec<_>>().join(", ")
     };
-    parts.iter().map(tell).collect()
+    parts.iter().map(label).collect()
 }

@@ -39,8 +39,8 @@ fn record(host: &str, kernel: usize, repeat: u32, ns: f64) -> JobRecord {
     }
 }
 
-/// The laws from which fleets are drawn: the mean effect, the spread between machines, within one, and the effect of one
-/// machine in ten beyond that.
+/// The distribution of a simulated fleet: the mean effect, the spread between machines, the spread within a machine, and the
+/// additional effect on one machine in ten.
 struct Law {
     mean: f64,
     between: f64,
@@ -76,7 +76,7 @@ fn case(answer: &FleetAnswer) -> &CaseEffect {
 }
 
 #[test]
-fn the_interval_of_the_mean_holds_it_in_19_of_20_fleets() {
+fn the_interval_contains_the_true_mean_in_19_of_20_fleets() {
     let mut random = Random::new(1);
     for (hosts, repeats, between, within) in [(8, 3, 0.02, 0.01), (40, 3, 0.0, 0.02), (12, 1, 0.03, 0.01)] {
         let law = Law { mean: 0.05, between, within, own: 0.0 };
@@ -90,7 +90,7 @@ fn the_interval_of_the_mean_holds_it_in_19_of_20_fleets() {
 }
 
 #[test]
-fn fleets_without_an_effect_raise_no_alarm_and_name_no_machine() {
+fn fleets_without_an_effect_have_no_findings_and_no_outlying_machines() {
     let mut random = Random::new(2);
     let law = Law { mean: 0.0, between: 0.01, within: 0.02, own: 0.0 };
     let (mut alarms, mut named) = (0, 0);
@@ -103,7 +103,7 @@ fn fleets_without_an_effect_raise_no_alarm_and_name_no_machine() {
 }
 
 #[test]
-fn one_machine_in_ten_with_an_effect_of_its_own_is_named_and_left_out_of_the_mean() {
+fn outlying_machines_are_found_and_left_out_of_the_mean() {
     let mut random = Random::new(3);
     let law = Law { mean: 0.03, between: 0.003, within: 0.005, own: 0.10 };
     let (mut found, mut wrong, mut held) = (0, 0, 0);
@@ -121,7 +121,7 @@ fn one_machine_in_ten_with_an_effect_of_its_own_is_named_and_left_out_of_the_mea
 }
 
 #[test]
-fn a_machine_that_one_disturbed_job_moved_does_not_stand_out() {
+fn one_disturbed_job_does_not_make_a_machine_stand_out() {
     let experiment = experiment(12, 3);
     let mut gathering = Gathering::new(&experiment);
     let mut random = Random::new(4);
@@ -139,7 +139,7 @@ fn a_machine_that_one_disturbed_job_moved_does_not_stand_out() {
 }
 
 #[test]
-fn a_host_whose_microcode_changes_is_two_machines_and_classes_are_told_by_what_differs() {
+fn a_host_with_new_microcode_is_two_machines_and_classes_are_labelled_by_differences() {
     let experiment = experiment(3, 2);
     let mut gathering = Gathering::new(&experiment);
     for host in &experiment.hosts {
@@ -162,7 +162,7 @@ fn a_host_whose_microcode_changes_is_two_machines_and_classes_are_told_by_what_d
 }
 
 #[test]
-fn hosts_of_one_boot_are_told_to_be_one_machine() {
+fn hosts_of_one_boot_give_a_warning() {
     let experiment = experiment(2, 1);
     let mut gathering = Gathering::new(&experiment);
     for host in &experiment.hosts {
@@ -175,7 +175,7 @@ fn hosts_of_one_boot_are_told_to_be_one_machine() {
 }
 
 #[test]
-fn one_machine_answers_by_its_own_jobs_and_with_one_job_each_it_cannot() {
+fn one_machine_gets_a_verdict_only_from_repeated_jobs() {
     let verdict_after = |repeats: u32| {
         let experiment = experiment(1, repeats);
         let mut gathering = Gathering::new(&experiment);

@@ -26,7 +26,7 @@ fn store() -> (tempfile::TempDir, FleetStore) {
 }
 
 #[test]
-fn a_record_is_kept_once_and_of_two_the_one_that_began_first() {
+fn a_record_is_stored_once_and_the_earlier_of_two_stays() {
     let ((_place, store), experiment) = (store(), experiment());
     let job = experiment.find_job("n1", "6.12", 1).unwrap();
     let first = sample_record("n1", "6.12", 1);
@@ -40,7 +40,7 @@ fn a_record_is_kept_once_and_of_two_the_one_that_began_first() {
 }
 
 #[test]
-fn a_record_of_another_job_or_kernel_is_refused_wherever_it_lies() {
+fn a_record_of_another_job_or_kernel_is_refused() {
     let ((_place, store), experiment) = (store(), experiment());
     let job = experiment.find_job("n1", "6.12", 1).unwrap();
     let mut elsewhere = sample_record("n1", "6.12", 1);
@@ -59,7 +59,7 @@ fn a_record_of_another_job_or_kernel_is_refused_wherever_it_lies() {
 }
 
 #[test]
-fn a_job_is_running_until_its_limit_has_passed_and_what_failed_says_why() {
+fn a_job_is_lost_after_its_limit_and_a_failure_has_its_reason() {
     let ((_place, store), experiment) = (store(), experiment());
     let job = experiment.find_job("n2", "6.1", 2).unwrap();
     assert_eq!(store.progress(&experiment, job, 5_000), Progress::Missing);
@@ -73,7 +73,7 @@ fn a_job_is_running_until_its_limit_has_passed_and_what_failed_says_why() {
 }
 
 #[test]
-fn what_is_brought_twice_is_there_once_and_notes_come_along() {
+fn a_record_that_is_copied_twice_is_stored_once_and_notes_are_copied_too() {
     let ((place, store), experiment) = (store(), experiment());
     let inbox = FleetStore::from_root(&place.path().join("inbox"));
     let [done, failed] = [("n1", "6.1"), ("n2", "6.1")].map(|(h, k)| experiment.find_job(h, k, 1).unwrap());
@@ -89,7 +89,7 @@ fn what_is_brought_twice_is_there_once_and_notes_come_along() {
 }
 
 #[test]
-fn links_pipes_and_strays_are_told_and_not_opened() {
+fn links_and_pipes_are_not_opened_and_strays_are_listed() {
     let ((place, store), experiment) = (store(), experiment());
     let job = experiment.find_job("n1", "6.1", 1).unwrap();
     let path = store.record_path(job);
