@@ -161,21 +161,21 @@ impl End {
         own_and_peer_addresses(&self.0)
     }
 
-    /// The process at the other end of a Unix connection, by the kernel (`SO_PEERCRED`, unix(7)): for an accepted end
-    /// the one that connected, for a connected end the one that listens.
+    /// The id of the process at the other end of a Unix connection (`SO_PEERCRED`, unix(7)): for an accepted end the
+    /// process that connected, for a connected end the process that listens.
     pub fn peer_process_id(&self) -> Option<u32> {
         // SAFETY: plain numbers, for which zero is a valid value.
-        let mut who: libc::ucred = unsafe { std::mem::zeroed() };
+        let mut credentials: libc::ucred = unsafe { std::mem::zeroed() };
         let mut length = size_of::<libc::ucred>() as u32;
-        let at = (&raw mut who).cast();
+        let at = (&raw mut credentials).cast();
         // SAFETY: OWN-BUFFER.
         let answer = unsafe {
             libc::getsockopt(self.raw_descriptor(), libc::SOL_SOCKET, libc::SO_PEERCRED, at, &raw mut length)
         };
-        if answer == 0 { u32::try_from(who.pid).ok() } else { None }
+        if answer == 0 { u32::try_from(credentials.pid).ok() } else { None }
     }
 
-    /// Whether its TCP connection is established, by the kernel (`TCP_INFO`).
+    /// Whether the kernel reports this end's TCP connection as established (`TCP_INFO`).
     pub fn is_established(&self) -> bool {
         const ESTABLISHED: u8 = 1;
         // SAFETY: plain numbers, for which zero is a valid value.
@@ -230,7 +230,7 @@ impl Listeners {
     /// `count` sockets of one TCP port. The kernel picks one for each connection, by its addresses and ports.
     ///
     /// # Errors
-    /// Those of [`Listeners::one`].
+    /// Those of [`Listeners::open_one`].
     pub fn open_sharing(count: usize, queue: u32) -> Result<Self> {
         let (first, address) = open_listener(&Address::ipv4(Ipv4Addr::LOCALHOST, 0), queue, true)?;
         let others = (1..count).map(|_| open_listener(&address, queue, true).map(|(socket, _)| socket));

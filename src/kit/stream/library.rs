@@ -32,13 +32,13 @@ unsafe fn memset_loop(to: *mut u8, _: *const u8, _: *const u8, bytes: usize, pas
 #[inline(never)]
 unsafe fn memcpy_loop(to: *mut u8, x: *const u8, _: *const u8, bytes: usize, passes: u64, _: u64) -> u64 {
     for _ in 0..passes {
-        // SAFETY: INSIDE, as in `set`.
+        // SAFETY: INSIDE, as in `memset_loop`.
         unsafe { libc::memcpy(black_box(to.cast()), black_box(x.cast()), bytes) };
     }
     0
 }
 
-/// Performs the operation on this part of the arrays.
+/// Performs the operation on this part of the arrays. Returns the sum of the words for `Read`, otherwise 0.
 pub(super) fn run_ragged(
     operation: Operation,
     arrays: &mut Arrays,
