@@ -39,7 +39,8 @@ pub fn byte_lock(byte: usize, kind: i32) -> libc::flock {
 pub const GRANTED: RangeInclusive<i64> = 0..=i64::MAX;
 
 /// A case of one call an iteration, always with the same arguments. A witness must see the call `entered`, by its name and
-/// number, and every answer must be one of `answers`. `open` prepares what the call works on. The control is the same loop without the entry into the kernel.
+/// number, and every answer must be one of `answers`. `open` prepares what the call works on.
+/// The control is the same loop without the entry into the kernel.
 pub fn raw_case<T: 'static>(
     name: &'static str,
     title: &'static str,

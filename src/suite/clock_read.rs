@@ -97,7 +97,7 @@ fn cases() -> Vec<Case> {
         .collect()
 }
 
-/// The processor has the read that closes a bracket.
+/// The need that the processor has `rdtscp`, the read that closes a bracket.
 #[cfg(target_arch = "x86_64")]
 const RDTSCP: Need = Need::new(|_| ensure(arch::has_rdtscp(), || arch::NO_RDTSCP.into()));
 
@@ -153,7 +153,7 @@ fn counter_reads() -> Vec<Case> {
     ]
 }
 
-/// No counter of another processor is known.
+/// On other processors no counter is known.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
 fn counter_reads() -> Vec<Case> {
     Vec::new()
@@ -184,7 +184,7 @@ fn rust_clock_cases() -> [Case; 2] {
     cases.map(|case| case.claim(Claim::Calls(time::clock_gettime_address)))
 }
 
-/// Brackets around nothing, one at a time. The one of 2010 has ends of its own, so it notes its ticks itself.
+/// Brackets around nothing, one at a time. The bracket of 2010 has reads of its own, so it records its ticks itself.
 fn bracket_cases() -> Vec<Case> {
     let own =
         bracket_case("bracket/own", "what this crate's clock says of nothing", |clock| clock.time(|| ()))

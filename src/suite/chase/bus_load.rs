@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Memory that each loading CPU reads, bytes: more than the caches hold.
 const EACH: usize = 64 << 20;
-/// Bytes after which a loading CPU counts.
+/// Bytes that a loading CPU reads before it increments its count.
 const CHUNK: usize = 256 << 10;
 /// The longest timed interval in which a loading CPU may read no chunk, ns.
 const SILENT_NS: f64 = 50e6;
@@ -74,7 +74,7 @@ fn require_cpus(case: Case, cpus: Need) -> Case {
     case.need(PINNED).need(cpus).claim(Claim::Counted(all_partners_stayed)).claim(Claim::Checked(LOADED))
 }
 
-/// The case of a ring that is walked beside these.
+/// The case of a ring that is walked while these CPUs load the bus.
 pub(super) fn loaded_walk_case(name: String, plan: Plan, loaders: Loaders) -> Case {
     let set_up = set_up(move |place| {
         let cpus = loaders.loading_cpus(place)?;
@@ -151,7 +151,7 @@ impl Subject for Loaded {
     }
 }
 
-/// The time, ns, for which a loading CPU has been silent, after a batch of `ns` in which these CPUs were.
+/// The time, ns, for which some loading CPU has read nothing, after a batch of `ns` in which the CPUs `silent` read nothing.
 fn update_silent_time(before: f64, ns: f64, silent: &[usize]) -> Result<f64> {
     let now = if silent.is_empty() { 0.0 } else { before + ns };
     match silent.first() {
