@@ -9,8 +9,8 @@
 //! written. Above 16 MiB STREAM's three prefetch the lines that they will write where that helps (Intel), and `copy-nt`
 //! alternates between four pages and prefetches what it will read, if the processor can. `all` runs a thread on every
 //! CPU and `two` a thread on each of two, each on memory of its own of that size; the time runs from a common signal until
-//! the last thread has finished. A fence, which is timed, waits until the stores are visible to all CPUs. `read-node-256MiB/N` reads the memory of
-//! NUMA node N from the CPU that `--cpu` names.
+//! the last thread has finished. A fence, which is timed, waits until the stores are visible to all CPUs. `read-node-256MiB/N`
+//! reads the memory of NUMA node N from the CPU that `--cpu` names.
 //!
 //! # What is not
 //! Mapping, first touch by the CPU that will use the memory, filling, and verifying the results.

@@ -2,7 +2,8 @@
 //! The start of a container, as a runtime does it. `start`: a process enters new namespaces for users, mounts, processes, the
 //! network, IPC and the host's name; maps its user; makes the first process, which makes a directory its root (`pivot_root`),
 //! installs a filter of system calls of 16 instructions, and executes a program of 129 bytes, which exits. The time ends when that
-//! process is reaped. The other cases are the steps of `start`, in this order: `namespaces`, `user-map`, `first-process`, `root`, `filter`, `exec`.
+//! process is reaped. The other cases are the steps of `start`, in this order: `namespaces`, `user-map`, `first-process`, `root`,
+//! `filter`, `exec`.
 //! `cgroup-move`: a process moves itself into a control group.
 //!
 //! # What is not

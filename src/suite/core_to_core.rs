@@ -293,10 +293,10 @@ mod tests {
         let mut every = EveryPair { figures: vec![Vec::new(); 3], threads };
         let clock = test_clock();
         for (batch, iterations) in [1, 200].into_iter().enumerate() {
-            let reported_ns = clock.nanoseconds(every.run(iterations, &clock).expect("came back")).0;
+            let batch_ns = clock.nanoseconds(every.run(iterations, &clock).expect("came back")).0;
             let each: Vec<_> = every.figures.iter().map(|figures| 2.0 * figures[batch]).collect();
             let mean_ns = each.iter().sum::<f64>() / 3.0;
-            assert!((reported_ns / (mean_ns * iterations as f64) - 1.0).abs() < 0.01, "{reported_ns} {each:?}");
+            assert!((batch_ns / (mean_ns * iterations as f64) - 1.0).abs() < 0.01, "{batch_ns} {each:?}");
         }
     }
 

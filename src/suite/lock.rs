@@ -3,7 +3,7 @@
 //! and a System V semaphore. `free` is one thread alone. `contended-2` and `contended-all` are two threads, or one on
 //! each CPU, each of which takes the lock equally often, from the start signal until the last has finished: in an
 //! iteration each thread takes it once. `atomic-add` is an addition that needs no lock, by one thread, and by several
-//! threads to the same word. `futex-lock-pi` is the kernel's mutex with inheritance of priority, by two calls always.
+//! threads to the same word. `futex-lock-pi` is the kernel's mutex with inheritance of priority, always by two calls.
 //!
 //! `futex-wake` and `futex-requeue` are calls that wake 16 sleeping threads, or move them to another word. In `cascade` eight tasks on
 //! one CPU stand in a ring, each waits for the lock of the one before, and an iteration is one round.

@@ -96,8 +96,8 @@ impl Row {
 /// Reading the memory of each NUMA node.
 static OF_NODE: Row = row("read-node", "sum of all words", Read, LARGEST, NONE);
 
-/// All other rows, in the order of their ids: those with curves and an update in place, stores past the caches, STREAM's other three, calls,
-/// narrower means, odd addresses and small pages, several CPUs at a time.
+/// All other rows, in the order of their ids: those with curves and an update in place, stores past the caches, STREAM's other three,
+/// calls, narrower means, odd addresses and small pages, several CPUs at a time.
 #[rustfmt::skip]
 static ROWS: &[Row] = &[
     row("read", "sum of all words", Read, POWERS, SIZES),

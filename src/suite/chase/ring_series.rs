@@ -17,7 +17,7 @@ const SHARED: usize = 2 << 20;
 const SHORT_RUN_UP: usize = 256 << 10;
 /// Least timed share of a case with a short run-up. The run-up is untimed, so two thirds are usual on a busy
 /// machine.
-const SHARE_BESIDE_RUN_UP: f64 = 0.55;
+const RUN_UP_SHARE: f64 = 0.55;
 /// A size that lies in main memory on most machines, bytes.
 const LARGE: usize = 256 << 20;
 
@@ -171,7 +171,7 @@ impl Series {
         let case = if size.bytes < SHARED { case } else { case.shares_memory() };
         // A larger ring is walked through before a batch, which may take longer than a short one.
         let case =
-            if size.bytes <= SHORT_RUN_UP { case.timed_share(SHARE_BESIDE_RUN_UP) } else { case.timed_share(0.0) };
+            if size.bytes <= SHORT_RUN_UP { case.timed_share(RUN_UP_SHARE) } else { case.timed_share(0.0) };
         match (self.order, self.spread) {
             (Order::Random, Spread::Every(_)) => case,
             (_, Spread::Scattered(page)) => {

@@ -1,8 +1,8 @@
 //! Several reads in flight, in a queue that is full while it is timed: that of one io_uring or io_submit(2), or as many threads on
 //! the measuring CPU, all of which are reading.
 //!
-//! The threads draw the numbers of their reads from one counter. Between the completions of number `depth` and number `depth + n` each of them has a read
-//! in flight at every moment: that interval is timed.
+//! The threads draw the numbers of their reads from one counter. Between the completions of number `depth` and
+//! number `depth + n` each thread has a read in flight at every moment: this interval is timed.
 //!
 //! With several operations in flight, one begins while others have not ended, and its end is seen elsewhere in the
 //! program than its beginning: a closure of [`Clock::time`] or [`Clock::time_each`] cannot enclose it. Only such

@@ -64,7 +64,7 @@ impl Parent {
             task::check_created("waitpid", ended.reaped)?;
         }
         let how = child::describe_raw_status(ended.status).unwrap_or_default();
-        // A machine that stands still lets the time run out, too.
+        // An expired watchdog does not prove that the child hung: the time also runs out if the machine stands still.
         Err(self.watchdog.take_expired_sentence().map_or(Error::Child(how), Error::Contradicted))
     }
 
@@ -78,7 +78,7 @@ impl Parent {
     }
 }
 
-/// What a bracket holds.
+/// What one bracket times.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Bracket {
     /// All lives of a batch.

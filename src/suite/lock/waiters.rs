@@ -16,7 +16,7 @@ const WAITERS: usize = 16;
 /// How long they may take to fall asleep.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Indices into the shared page: the word on which the waiters sleep, which is not 0 at their end, and the other word.
+/// Indices into the shared page: the word on which the waiters sleep, which is set to 1 to end them, and the other word.
 const SLEEP: usize = 0;
 pub const OTHER: usize = 1;
 /// The answer where a call woke no thread.
@@ -27,9 +27,9 @@ const NONE_WOKEN: i64 = -(libc::ESRCH as i64);
 pub enum Call {
     /// A call for each sleeper.
     WakeEach,
-    /// One for all.
+    /// One call for all sleepers.
     WakeAll,
-    /// One that moves all to the other word.
+    /// One call that moves all sleepers to the other word.
     Requeue,
     /// Two threads on two CPUs, of which each wakes a half.
     WakeByTwo,
@@ -62,17 +62,17 @@ pub(super) fn waiter_cases() -> Vec<Case> {
     .into()
 }
 
-/// Each waiter left its CPU once an iteration. The last time may not be counted yet, and one that is woken after it was queued and
-/// before it has left, as where a host stops its virtual CPU there, does not leave.
+/// The claim that each waiter left its CPU once an iteration. The last time may not be counted yet. A waiter that is woken after it
+/// was queued and before it has left its CPU does not leave it, for example if a host stops its virtual CPU there.
 fn claim_waiters_slept(delta: &Delta, iterations: u64) -> Judged {
     let left = delta.partners.map_or(0, |partners| partners.fewest_switches);
     let seen = format!("each waiter left its CPU at least {left} times in {iterations} iterations");
-    // Fewer than the tenth that a lie may leave out.
+    // A twelfth may be missing: fewer than the tenth of the iterations that a lie may leave out.
     let missed = (iterations / 12).max(1);
     if left + missed < iterations { Err(seen) } else { Ok(seen) }
 }
 
-/// Sleepers on the word `SLEEP`. A call that wakes each of them wakes those of `woken_word`.
+/// Sets up sleepers on the word `SLEEP`. [`Call::WakeEach`] wakes the sleepers on `woken_word`.
 pub fn waiter_set_up(call: Call, woken_word: usize) -> SetUp {
     set_up(move |place| Waiters::start(place, call, woken_word))
 }
