@@ -41,7 +41,7 @@ impl Crew {
     /// the number of operations, and returns a negative error number if one was refused.
     ///
     /// # Errors
-    /// Those of `make`; the kernel refuses a partner.
+    /// The errors of `make`; the kernel refuses a partner.
     pub fn start<W: FnMut(u64) -> i64 + Send + 'static>(
         kind: Kind,
         cpus: &[usize],
@@ -99,7 +99,7 @@ impl Crew {
     /// Waits until every partner has finished.
     ///
     /// # Errors
-    /// Those of [`Crew::wake_and_wait`]; an operation that was refused to a partner.
+    /// The errors of [`Crew::wake_and_wait`]; an operation that was refused to a partner.
     pub fn wait_until_finished(&mut self) -> Result<()> {
         self.poll_until_all(word::DONE)?;
         match self.page[word::REFUSED].value.load(SeqCst) {

@@ -1,7 +1,7 @@
 //! Interprocess communication: pipes, sockets, queues, semaphores and words of memory, by which one task passes a token
 //! to another.
 //!
-//! A [`Channel`] assert_carries tokens in one direction; the functions that open channels return one for each direction. Every
+//! A [`Channel`] carries tokens in one direction; the functions that open channels return one for each direction. Every
 //! call returns a negative error number where it is refused or interrupted.
 //!
 //! # Invariants
@@ -27,7 +27,7 @@ use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 
-/// One direction, which assert_carries one token at a time.
+/// One direction of communication, which carries one token at a time.
 pub trait Channel: Send + Sync + 'static {
     /// Sends a token. Returns zero or more, or a negative error number.
     fn send(&self) -> i64;
@@ -72,7 +72,7 @@ impl Bytes {
     /// A pipe in each direction.
     ///
     /// # Errors
-    /// Those of [`Bytes::pipe`].
+    /// The errors of [`Bytes::pipe`].
     pub fn pipe_pair(_: &Path) -> ChannelPair<Self> {
         Ok([Self::pipe()?, Self::pipe()?])
     }

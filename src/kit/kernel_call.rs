@@ -85,7 +85,7 @@ pub fn call_case(name: &'static str, title: impl Into<String>, calls: SetUp) -> 
 /// Times `n` calls in one bracket. The loop keeps the lowest answer, which costs a comparison and shows any error.
 ///
 /// # Errors
-/// That of [`check_granted`], if any answer was negative.
+/// The error of [`check_granted`], if any answer was negative.
 #[inline(always)]
 pub fn time_calls(call: &str, n: u64, clock: &Clock, mut once: impl FnMut() -> i64) -> Result<Ticks> {
     let mut lowest = 0;
@@ -116,7 +116,7 @@ pub fn time_until_refused(n: u64, clock: &Clock, mut once: impl FnMut() -> i64) 
 /// Times up to `n` operations in one bracket and stops at the first error.
 ///
 /// # Errors
-/// That of the operation.
+/// The error of the operation.
 #[inline(always)]
 pub fn time_until_error<E>(
     n: u64,
@@ -170,7 +170,7 @@ pub fn only(wanted: i64, answer: i64) -> i64 {
 /// Checks that all answers were among those wanted.
 ///
 /// # Errors
-/// That of [`check_granted`] for a refusal, else [`Error::Disproved`].
+/// The error of [`check_granted`] for a refusal, else [`Error::Disproved`].
 pub fn check_answers(call: &str, wanted: &RangeInclusive<i64>, seen: Answers) -> Result<()> {
     let Answers { lowest, highest } = seen;
     if lowest >= *wanted.start() && highest <= *wanted.end() {

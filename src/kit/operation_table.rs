@@ -29,9 +29,9 @@ pub struct Row {
 /// What proves that the operation of a row happened.
 #[derive(Clone, Copy)]
 pub enum Proof {
-    /// It is repeated in one bracket, and a witness sees these system calls in each iteration.
+    /// The operation is repeated in one bracket, and a witness sees these system calls in each iteration.
     Calls(&'static [(&'static str, i64)]),
-    /// It is repeated in one bracket, and each batch is checked by this sentence.
+    /// The operation is repeated in one bracket, and each batch is checked by this sentence.
     Batch(&'static str),
     /// Each operation is timed by itself, and checked by this sentence.
     Each(&'static str),
@@ -40,7 +40,7 @@ pub enum Proof {
 /// What a subject leaves out. In the self-test a liar leaves out the operation, and the check of the row must notice that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Omit {
-    /// As in a measurement.
+    /// Nothing is left out, as in a measurement.
     Nothing,
     /// Everything but the operation happens.
     Operation,
@@ -62,7 +62,7 @@ macro_rules! operation_rows {
 }
 pub(crate) use operation_rows;
 
-/// The cases of a table. Those that are not among `by_default` are measured at full scale only.
+/// The cases of a table. Cases that are not among `by_default` are measured at full scale only.
 pub fn table_cases(rows: &'static [Row], by_default: &[&str]) -> Vec<Case> {
     let case = |row: &'static Row| match by_default.contains(&row.name) {
         true => row.case(),
@@ -111,7 +111,7 @@ pub fn repeated(
 /// The outcome of a check of a call's answer, in the form of a call's result.
 ///
 /// # Errors
-/// EIO if the answer is wrong.
+/// EIO if `answer` is false.
 pub fn is_true(answer: bool) -> nix::Result<()> {
     if answer { Ok(()) } else { Err(Errno::EIO) }
 }
@@ -167,7 +167,7 @@ const LIMIT_SECONDS: u32 = 60;
 /// Runs `batch` in a forked child and returns its answer.
 ///
 /// # Errors
-/// That of the batch, or [`Error::Child`] if the child did not answer.
+/// The error of the batch, or [`Error::Child`] if the child did not answer.
 pub fn time_in_child(batch: impl FnOnce() -> Result<Ticks>) -> Result<Ticks> {
     let (from, to) = pipe2(OFlag::O_CLOEXEC).map_err(|e| Error::from_errno("pipe2", e))?;
     let child = Child::start(|| {

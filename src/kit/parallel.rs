@@ -11,9 +11,9 @@ use std::sync::Arc;
 /// The number of tasks that work, each on a CPU of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parallelism {
-    /// This many, the measuring thread included.
+    /// This many tasks, the measuring thread included.
     Count(usize),
-    /// One on each CPU.
+    /// One task on each CPU.
     All,
 }
 
@@ -49,7 +49,7 @@ struct Parallel<W> {
 /// `check` is called after each batch with the number of operations of all tasks together.
 ///
 /// # Errors
-/// Those of `make`, and of [`Crew::start`].
+/// The errors of `make`, and of [`Crew::start`].
 pub fn parallel_subject<W: FnMut(u64) -> i64 + Send + 'static>(
     kind: Kind,
     parallelism: Parallelism,

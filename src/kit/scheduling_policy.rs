@@ -58,8 +58,8 @@ const THREAD: libc::c_int = 1;
 /// `IOPRIO_CLASS_IDLE`, shifted to the bits of the class: its tasks get the disk when no other task wants it.
 const IDLE: libc::c_int = 3 << 13;
 
-/// The calling thread has the priority *idle* at the disk while this value lives. Some disk schedulers obey
-/// (bfq, mq-deadline); with others the priority has no effect.
+/// The calling thread has the priority *idle* at the disk while this value lives. Only some disk schedulers
+/// obey it (bfq, mq-deadline); with the others it has no effect.
 pub struct IdleAtTheDisk {
     before: libc::c_int,
 }

@@ -49,7 +49,7 @@ impl Order {
     }
 }
 
-/// How often a creation may be repeated because the new task started before its creator returned: the bracket then
+/// The number of times that a creation may be repeated because the new task started before its creator returned: the bracket then
 /// holds a part of the task's life, too.
 pub struct Repeats {
     left: u64,

@@ -7,7 +7,7 @@
 //! # Invariants
 //!
 //! * **INSIDE**: all bytes that a loop accesses are within slices that the caller holds, exclusively if it writes
-//!   them. It does not access arrays that its operation does not use.
+//!   them. A loop does not access arrays that its operation does not use.
 //! * **OFFERED**: the processor has reported that it has the instructions of the loop.
 #![allow(unsafe_code)]
 
@@ -155,7 +155,7 @@ impl Means {
     }
 }
 
-/// The arrays of a stream. Those that its operation does not use may be empty.
+/// The arrays of a stream. An array that its operation does not use may be empty.
 pub struct Arrays<'a> {
     /// Written or updated.
     pub to: &'a mut [u8],

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_program_is_reported() {
+    fn a_program_that_is_not_there_is_no_success() {
         let missing = Program::new("/there/is/no/such/program", &[]).expect("no zero byte");
         for child in [missing.fork_exec(), missing.vfork_exec()] {
             assert!(end_of(child).expect("a bad end").contains("code 127"));

@@ -1,7 +1,7 @@
 //! Timers that end waits that take too long. An [`Alarm`] interrupts calls that block, so that no thread waits forever for a
 //! partner that hangs or has ended. A [`Watchdog`] ends a wait inside a timed part; a wait that ends in time costs one store.
 //!
-//! Each is a timer that signals the thread that made it, and no other. The handler does not restart system calls: a call
+//! Each of the two is a timer that signals the thread that made it, and no other. The handler does not restart system calls: a call
 //! that it interrupts returns `EINTR`. If it finds the same wait for a child at two expirations in a row, it kills the child.
 //! A watchdog therefore ends a wait after one to two periods, and does not fire at once when a program that was stopped as a
 //! whole continues. An alarm is set only while no wait is noted.
@@ -102,7 +102,7 @@ impl Watchdog {
         WATCH.with(|watch| watch.wait.store(0, Ordering::Relaxed));
     }
 
-    /// A sentence about a wait that the watchdog has ended. Each is reported once.
+    /// A sentence about a wait that the watchdog has ended. Each such wait is reported once.
     pub fn take_expired_sentence(&self) -> Option<String> {
         let expired = WATCH.with(|watch| watch.expired.swap(false, Ordering::SeqCst));
         expired.then(|| format!("nothing happened for {} s, and it was ended", self.period.as_secs_f64()))

@@ -2,7 +2,7 @@
 //! Processing memory in order: `read` adds up its words, `write` stores a constant, `copy` copies one half to the
 //! other, `update` adds to each word in place; `scale`, `add` and `triad` are STREAM's. The last part of an id is the
 //! size of all arrays together. An iteration moves 16 KiB (15 with three arrays), counting reads and writes alike; in
-//! larger arrays each iteration takes the next part, in endless rounds. The loops use the widest vectors of the machine; `scalar`,
+//! larger arrays each iteration takes the next part, and starts over at the end. The loops use the widest vectors of the machine; `scalar`,
 //! `sse2`, `avx2`, `avx512` and `neon` name others. `nt` stores past the caches. `memcpy` and `memset` are the C
 //! library's, `rep-movsb` and `rep-stosb` the processor's own loops: for these four an iteration is one call for the
 //! whole size. `strided-256MiB` visits the lines of 256 MiB a stride apart, then those between, until every byte was read or

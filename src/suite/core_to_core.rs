@@ -18,8 +18,8 @@
 //! the matrix has at most four CPUs, spread over those allowed; at full scale all.
 //!
 //! # Reading the number
-//! `journey` below the table, and each figure of the matrix, is half a round trip. Some 20 ns within a core, 40 to 60
-//! on a mesh, above 100 from socket to socket.
+//! `journey` below the table, and each figure of the matrix, is half a round trip. It is some 20 ns within a core, 40 to
+//! 60 on a mesh, and above 100 from socket to socket.
 //!
 //! # Source
 //! multichase's `pingpong` and N. Viennot's core-to-core-latency; the `line ping-pong` row of the development machine's

@@ -56,7 +56,7 @@
 //! correctly. `throughput` is a message and computation, measured for one sender beside the fluid. The rate that
 //! follows from this cost for a busy CPU is compared with that of six senders, each of which waits asleep for its
 //! reply while others compute. `sender` is the paper's own experiment: the sum of `nodes` and `computation`, each
-//! measured by itself, predicts the rate of one sender. `computation` counts for as many multiplications as the sender did. The
+//! measured by itself, predicts the rate of one sender. `computation` counts in this sum for as many multiplications as the sender did. The
 //! record keeps this number, which depends on the wire and on the machine: the costs of `sender` and `throughput` cannot be
 //! compared between machines, but the errors of their predictions can. `syscost report --paper` prints all predictions, the
 //! tables of the paper beside these numbers, and the error terms. The turns of the fluid in a window of its

@@ -142,7 +142,7 @@ pub(super) struct Directory {
     /// Whether the first of them exists, because it was renamed.
     renamed: bool,
     overwritten: File,
-    /// What was written last.
+    /// The byte that `fsync` cases wrote last.
     value: u8,
 }
 

@@ -161,7 +161,7 @@ impl PosixSemaphore {
     /// A semaphore of value 0 for each direction.
     ///
     /// # Errors
-    /// Those of [`PosixSemaphore::new`].
+    /// The errors of [`PosixSemaphore::new`].
     pub fn pair(_: &Path) -> ChannelPair<Self> {
         Ok([Self::new(0)?, Self::new(0)?])
     }

@@ -70,7 +70,7 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// One in each direction.
+    /// A condition variable for each direction.
     ///
     /// # Errors
     /// None; the type is that of the other channels.

@@ -187,7 +187,7 @@ pub(super) fn answered(bytes: u32) -> Result<Box<dyn Subject>> {
     )
 }
 
-/// One message and its answer. Returns 0 or a negative error number. Allocates nothing.
+/// Sends one message and checks its answer. Returns 0 or a negative error number. Allocates nothing.
 #[inline(always)]
 fn exchange_and_check(end: RawFd, message: &[u8], number: &mut u8) -> i64 {
     *number = number.wrapping_add(1);
@@ -247,7 +247,7 @@ pub(super) fn connection(closes: bool) -> Result<Box<dyn Subject>> {
     )
 }
 
-/// One connection from socket(2) to close(2), of which one call is timed; or the negative error number.
+/// Makes one connection, from socket(2) to close(2), and times one of its calls. Returns the time or the negative error number.
 fn time_connection(closes: bool, address: &Address, way: &Way, clock: &Clock) -> Answered<Ticks> {
     let end = open_stream_socket(address)?;
     let mut answer = 0;

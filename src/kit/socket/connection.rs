@@ -230,7 +230,7 @@ impl Listeners {
     /// `count` sockets of one TCP port. The kernel picks one for each connection, by its addresses and ports.
     ///
     /// # Errors
-    /// Those of [`Listeners::open_one`].
+    /// The errors of [`Listeners::open_one`].
     pub fn open_sharing(count: usize, queue: u32) -> Result<Self> {
         let (first, address) = open_listener(&Address::ipv4(Ipv4Addr::LOCALHOST, 0), queue, true)?;
         let others = (1..count).map(|_| open_listener(&address, queue, true).map(|(socket, _)| socket));
@@ -298,7 +298,7 @@ pub fn connect_datagram(of: &OwnedFd, to: &Address) -> Result<()> {
 /// Checks that the answer of a call on a socket is no error.
 ///
 /// # Errors
-/// That of [`error_from_answer`] for a negative answer.
+/// The error of [`error_from_answer`] for a negative answer.
 pub fn check_granted(call: &str, answer: i64) -> Result<()> {
     if answer < 0 { Err(error_from_answer(call, answer)) } else { Ok(()) }
 }

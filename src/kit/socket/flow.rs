@@ -40,7 +40,8 @@ impl Receiver {
         Self { data, control, bounds, room: vec![0; ROOM_BYTES], batch: 0 }
     }
 
-    /// One batch: the announcement, the bytes and the count. Returns a negative error number where a call is refused.
+    /// Receives one batch, first its announcement and then its bytes, and sends the count.
+    /// Returns a negative error number if a call is refused.
     pub fn receive_batch(&mut self) -> i64 {
         let mut announced = [0; 8];
         let answer = receive_whole(raw_descriptor(&self.control), &mut announced);

@@ -262,7 +262,7 @@ impl Source for ZeroCopy {
     }
 }
 
-/// One notification: the number of calls, and whether the kernel copied after all. `None` where none has come.
+/// Reads one notification: the number of calls that it covers, and whether the kernel copied after all. `None` if none has arrived.
 fn read_notification(end: RawFd) -> std::result::Result<Option<(u64, bool)>, i64> {
     #[repr(C, align(8))]
     struct Buffer([u8; 128]);

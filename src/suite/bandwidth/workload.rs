@@ -1,7 +1,7 @@
 //! The arrays of one thread, the loop over them, the position of the stream in them, and the proof of its results.
 //!
-//! One iteration is one chunk. Each batch continues where the last one ended, in endless rounds, so that in large arrays it
-//! finds chunks that were not used for a long time.
+//! One iteration is one chunk. Each batch continues where the last one ended, and starts over at the end of the arrays, so
+//! that in large arrays it finds chunks that were not used for a long time.
 
 use super::variant::{Level, Plan};
 use crate::error::{Error, Result};

@@ -24,7 +24,7 @@ const LARGE: usize = 256 << 20;
 /// A ring of many sizes.
 struct Series {
     name: String,
-    /// What it visits, for the title.
+    /// What the ring visits, in the words of the title.
     words: String,
     pages: Pages,
     spread: Spread,

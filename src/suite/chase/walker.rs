@@ -47,7 +47,7 @@ impl Plan {
     /// Allocates the memory of the ring, which may be at most half of the available memory.
     ///
     /// # Errors
-    /// [`Error::Missing`] if it would be more, or cannot be allocated.
+    /// [`Error::Missing`] if it would be more.
     pub(super) fn allocate_memory(&self) -> Result<ResidentMemory> {
         // While the ring is linked, its order needs memory too.
         let drawn = self.slot_count() * 2 * size_of::<u32>();

@@ -59,7 +59,7 @@ enum Then {
 struct Writes {
     blocks: Blocks,
     buffer: MmapMut,
-    /// What is read back.
+    /// The buffer into which blocks are read.
     again: MmapMut,
     /// The offsets of the current block and of the block that is read after it, bytes.
     offset: u64,

@@ -22,8 +22,8 @@ const OTHER_REPLY: &str = "the reply was to another message: the server had not 
 const TRIED: i64 = 200;
 /// The most of these replies that may be late. [`check_hardly_slept`](super::local_case::check_hardly_slept) allows one of twenty.
 const LATE: i64 = TRIED / 100;
-/// How much longer a sender computes than its message takes: in the paper's third table, the rates and costs show 1.13 times the
-/// transmission. A shorter computation would leave the CPU idle, a longer one hide the cost of the message.
+/// The ratio of the time in which a sender computes to the time of its message: in the paper's third table, the rates and costs show
+/// 1.13 times the transmission. A shorter computation would leave the CPU idle, a longer one hide the cost of the message.
 const SLIGHTLY_LONGER: f64 = 1.13;
 /// The most times that the computation is lengthened by this factor while replies are late, to about twice its length. More would
 /// hide the cost of a message; if replies are late even then, the claims say that the CPU was idle.
@@ -86,7 +86,7 @@ impl Client {
     /// reply was to this message. Allocates nothing.
     ///
     /// # Errors
-    /// Those of the connection.
+    /// The errors of the connection.
     #[inline(always)]
     pub(super) fn exchange<const MEANWHILE: bool>(&mut self) -> std::io::Result<bool> {
         self.count = self.count.wrapping_add(1);
@@ -137,7 +137,7 @@ impl Exchange {
     /// Messages of these sizes over `path`, with `computed` multiplications for each.
     ///
     /// # Errors
-    /// Those of [`Client::connect`].
+    /// The errors of [`Client::connect`].
     pub(super) fn start(path: NetworkPath, sizes: Sizes, computed: u64, place: &Place) -> Result<Self> {
         let (client, server) = Client::connect(path, sizes, computed, place)?;
         let wire = path.wire(&client.stream);
@@ -149,7 +149,7 @@ impl Exchange {
     /// that on the wire, whatever its rate, and that of the server.
     ///
     /// # Errors
-    /// Those of [`Exchange::exchange`].
+    /// The errors of [`Exchange::exchange`].
     pub(super) fn calibrate_computation(&mut self) -> Result<u64> {
         let mut each = Vec::new();
         for _ in 0..TRIED {

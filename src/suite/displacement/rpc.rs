@@ -62,7 +62,7 @@ fn send_words<const N: usize>(mut stream: &TcpStream, words: [u32; N]) -> std::i
 /// Reads a record of `N` words.
 ///
 /// # Errors
-/// Those of the connection, and `EBADMSG` for a record of another length.
+/// The errors of the connection, and `EBADMSG` for a record of another length.
 #[inline(always)]
 fn receive_words<const N: usize>(mut stream: &TcpStream) -> std::io::Result<[u32; N]> {
     let mut record = [[0; 4]; CALL_WORDS + 1];

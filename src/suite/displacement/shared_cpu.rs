@@ -46,7 +46,7 @@ impl SharedCpu {
     /// Senders over `path`, each with `computed` multiplications after a reply and a server of its own.
     ///
     /// # Errors
-    /// Those of [`Client::connect`]; a sender that ends or hangs.
+    /// The errors of [`Client::connect`]; a sender that ends or hangs.
     pub(super) fn start(path: NetworkPath, sizes: Sizes, computed: u64, place: &Place) -> Result<Self> {
         let own = Exchange::start(path, sizes, computed, place)?;
         Ok(Self { own, others: Senders::start(path, sizes, computed, place)?, done: 0 })
@@ -155,7 +155,7 @@ impl Senders {
     }
 }
 
-/// One step of a sender: an exchange, or a rest. Allocates nothing.
+/// One step of a sender: an exchange, or a rest. Returns 0 or a negative error number. Allocates nothing.
 fn exchange_or_rest(client: &mut Client, page: &Words, index: usize, nice: i32) -> i64 {
     let turn = page[TURN].value.load(SeqCst);
     if turn % 2 == 0 {

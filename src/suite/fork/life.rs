@@ -18,7 +18,7 @@ pub(super) const LATER: &str = "no child that began before fork had returned was
 struct Ended {
     /// Its process id, or a negative error number of the creating call.
     child: i64,
-    /// What the wait returned.
+    /// The result of the wait: the process id, or a negative error number.
     reaped: i64,
     status: i32,
 }

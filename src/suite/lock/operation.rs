@@ -20,9 +20,9 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// A lock that one task holds at a time.
 pub trait Lock: Send + Sync + 'static {
-    /// Takes it, and waits as long as another task holds it.
+    /// Takes the lock, and waits as long as another task holds it.
     fn acquire(&self);
-    /// Releases it.
+    /// Releases the lock.
     fn release(&self);
 }
 

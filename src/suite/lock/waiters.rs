@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// Threads that sleep.
 const WAITERS: usize = 16;
-/// How long they may take to fall asleep.
+/// How long the waiters may take to fall asleep.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Indices into the shared page: the word on which the waiters sleep, which is set to 1 to end them, and the other word.
@@ -22,7 +22,7 @@ pub const OTHER: usize = 1;
 /// The answer where a call woke no thread.
 const NONE_WOKEN: i64 = -(libc::ESRCH as i64);
 
-/// What is timed.
+/// The calls that are timed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Call {
     /// A call for each sleeper.
