@@ -29,6 +29,7 @@ pub struct Order {
 }
 
 impl Order {
+    /// The order for a file of `bytes` bytes. A random order is the same in every run.
     pub fn new(pattern: Pattern, bytes: u64, block: usize) -> Self {
         let mut offsets: Vec<_> = (0..bytes / block as u64).map(|i| i * block as u64).collect();
         if pattern == Pattern::Random {
@@ -37,6 +38,7 @@ impl Order {
         Self { offsets, next: 0 }
     }
 
+    /// The byte offset of the next block. After the last block the order begins again.
     #[inline(always)]
     pub fn next_offset(&mut self) -> u64 {
         let offset = self.offsets[self.next];
@@ -248,6 +250,7 @@ pub fn claim_blocks_written(block: usize) -> Claim {
     claim_blocks_moved::<true>(block)
 }
 
+/// The claim for a block length. A claim is a plain function, so each length has a function of its own.
 fn claim_blocks_moved<const WRITTEN: bool>(block: usize) -> Claim {
     Claim::Counted(match block {
         512 => judge_moved::<WRITTEN, 512>,

@@ -72,6 +72,7 @@ pub fn table_cases(rows: &'static [Row], by_default: &[&str]) -> Vec<Case> {
 }
 
 impl Row {
+    /// The case of this row, with its claims and its prediction.
     fn case(&'static self) -> Case {
         let set_up = self.set_up(Omit::Nothing);
         let case = match self.proof {
@@ -194,6 +195,7 @@ fn encode_answer(answer: Result<Ticks>) -> Vec<u8> {
     format!("{kind}{text}").into_bytes()
 }
 
+/// Reads what [`encode_answer`] has written, up to the end of the pipe.
 fn read_answer(from: OwnedFd) -> Result<Ticks> {
     let mut answer = String::new();
     let read = File::from(from).read_to_string(&mut answer);

@@ -103,6 +103,7 @@ impl Transport {
     }
 }
 
+/// Two TCP sockets on 127.0.0.1 that are connected to each other, with `TCP_NODELAY`.
 fn tcp_pair() -> Result<[OwnedFd; 2]> {
     let listener =
         TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|e| socket_error("bind to 127.0.0.1", e))?;
@@ -120,6 +121,7 @@ fn tcp_pair() -> Result<[OwnedFd; 2]> {
     Ok([near.into(), far.into()])
 }
 
+/// Two UDP sockets on 127.0.0.1 that are connected to each other.
 fn udp_pair() -> Result<[OwnedFd; 2]> {
     let bind = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|e| socket_error("bind to 127.0.0.1", e));
     let (near, far) = (bind()?, bind()?);
@@ -152,6 +154,7 @@ pub fn socket_error(call: &str, cause: std::io::Error) -> Error {
     }
 }
 
+/// What the machine lacks when a call on a socket fails with this error, and the remedy; `None` for any other error.
 fn errno_advice(call: &str, errno: Errno) -> Option<String> {
     Some(match errno {
         // bind(2) returns this for an address that no interface has, connect(2) also if no port is left (ip(7)).

@@ -231,6 +231,7 @@ impl Stream {
         sum
     }
 
+    /// Length in bytes of the shortest array that the operation uses.
     fn common_length(&self, arrays: &Arrays) -> usize {
         let (to, x, y) = (arrays.to.len(), arrays.x.len(), arrays.y.len());
         match self.operation {

@@ -202,6 +202,7 @@ fn bracket_cases() -> Vec<Case> {
     vec![own]
 }
 
+/// The case of reading the time by `how`, one read after another.
 fn read<T>(name: impl Into<String>, title: impl Into<String>, how: impl Fn() -> T + Copy + 'static) -> Case {
     Case::looped(name, title, move |n| {
         for _ in 0..n {
@@ -211,6 +212,7 @@ fn read<T>(name: impl Into<String>, title: impl Into<String>, how: impl Fn() -> 
     .claim(Claim::Linear)
 }
 
+/// The case of single brackets around nothing; `once` returns the time of one.
 fn bracket_case(name: &'static str, title: &'static str, once: fn(&Clock) -> Ticks) -> Case {
     let one_by_one = set_up(move |_| Ok(move |n: u64, clock: &Clock| Ok((0..n).map(|_| once(clock)).sum())));
     Case::new(name, title, one_by_one).claim(Claim::NeverEnters).one_by_one()

@@ -114,6 +114,7 @@ impl Start<'_> {
         self.times[2 * step + 1].value.store((now >> 32) as u32, SeqCst);
     }
 
+    /// The time at which this step began, ticks.
     fn time(&self, step: usize) -> u64 {
         let [low, high] = [2 * step, 2 * step + 1].map(|at| u64::from(self.times[at].value.load(SeqCst)));
         low | high << 32
@@ -125,6 +126,7 @@ impl Start<'_> {
         if self.left_out == Some(step) { Ok(()) } else { operate() }
     }
 
+    /// Runs all steps, and verifies that the namespaces are new and that the program ran.
     fn run(&self, root: &Path) -> Result<()> {
         let refused = |call: &'static str| move |errno| Error::from_case_errno(call, errno);
         let (user, group, before) = (Uid::effective(), Gid::effective(), namespaces());
@@ -174,6 +176,7 @@ impl Start<'_> {
         Ok(status)
     }
 
+    /// Does the steps of the first process. It executes the program only if it is confined.
     fn run_first_process(&self, root: &Path) -> nix::Result<()> {
         let _ = die_with_parent();
         let none = None::<&str>;

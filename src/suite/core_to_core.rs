@@ -72,6 +72,7 @@ struct EveryPair {
 }
 
 impl EveryPair {
+    /// Starts the threads, on at most 2 CPUs at smoke scale and 4 at default scale.
     fn start(place: &Place) -> Result<Self> {
         let most = match place.scale {
             Scale::Smoke => 2,
@@ -136,6 +137,7 @@ impl Order {
         Self(batch << (2 * Self::BITS) | (first as u32) << Self::BITS | second as u32)
     }
 
+    /// The indices of the two threads.
     fn pair(self) -> (usize, usize) {
         ((self.0 >> Self::BITS) as usize & Self::NO_THREAD, self.0 as usize & Self::NO_THREAD)
     }
@@ -218,6 +220,7 @@ impl LineThreads {
         Ok(sum)
     }
 
+    /// Makes at most [`MOST_ROUND_TRIPS`] round trips, and returns their duration, ns.
     fn time_batch(&mut self, (first, second): (usize, usize), round_trips: u64) -> Result<u64> {
         self.page[word::DONE].value.store(0, SeqCst);
         self.page[word::ROUND_TRIPS].value.store(round_trips as u32, SeqCst);
@@ -237,6 +240,7 @@ impl LineThreads {
     }
 }
 
+/// Stores the next order, for this pair, and wakes the threads.
 fn publish_order(page: &Words, pair: (usize, usize)) {
     let word = &page[word::ORDER].value;
     // Only the measuring thread writes this word.

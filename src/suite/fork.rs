@@ -110,6 +110,7 @@ fn fork_return_case(mib: u32) -> Case {
 /// show that the time is proportional, take minutes on a slow machine.
 const SINGLE_MIB: u32 = 256;
 
+/// Adds the claim that time is proportional to the number of lives or, for large memory, times each life by itself.
 fn linear_or_single(mib: u32, case: Case) -> Case {
     if mib < SINGLE_MIB { case.claim(Claim::Linear) } else { case.one_by_one() }
 }

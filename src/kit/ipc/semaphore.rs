@@ -50,6 +50,7 @@ impl Semaphore {
         Ok([0, 1].map(|index| Self { set: Arc::clone(&set), index }))
     }
 
+    /// semop(2): adds `amount` to the semaphore, and waits while the result would be negative.
     #[inline(always)]
     fn change_by(&self, amount: i16) -> i64 {
         let operation = libc::sembuf { sem_num: self.index, sem_op: amount, sem_flg: 0 };
@@ -80,6 +81,7 @@ impl Channel for Semaphore {
 }
 
 impl Set {
+    /// Makes a set of two semaphores with a random key.
     fn new() -> Result<Self> {
         let mut answer = -1;
         for _ in 0..TRIES {

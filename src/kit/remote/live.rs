@@ -27,6 +27,7 @@ pub(super) fn given() -> std::result::Result<(), String> {
     named_peer().map(drop)
 }
 
+/// The peer that this process was given, or a sentence that says how to name one.
 fn named_peer() -> std::result::Result<Given, String> {
     Given::from_environment().ok_or_else(|| {
         "no peer is named: install syscost on another machine, and name that by `--peer HOST` or SYSCOST_PEER"
@@ -149,6 +150,7 @@ pub(super) fn round_trip(row: RoundTrip) -> Result<Box<dyn Subject>> {
     )
 }
 
+/// Times the round trips of a batch, and compares the peer's count with what was sent.
 fn time_round_trips<const AT: usize>(
     row: RoundTrip,
     dialogue: &mut Dialogue<Blocking, AT>,

@@ -102,6 +102,7 @@ pub fn accept(listener: RawFd) -> std::result::Result<End, i64> {
     })
 }
 
+/// The end whose descriptor a call has returned, or the negative error number.
 #[inline(always)]
 fn end_from_answer(answer: i64) -> std::result::Result<End, i64> {
     // SAFETY: OWN-DESCRIPTOR.
@@ -264,6 +265,7 @@ impl Listeners {
     }
 }
 
+/// Opens a socket that listens at this address with a backlog of `queue`. Returns it and the address that it has.
 fn open_listener(at: &Address, queue: u32, shares: bool) -> Result<(End, Address)> {
     let raised = |call: &str| socket_error(call, std::io::Error::last_os_error());
     let made = open_stream_socket(at).map_err(|answer| error_from_answer("socket", answer))?;
@@ -318,6 +320,7 @@ pub fn count_time_wait() -> Option<u64> {
     parse_time_wait(&std::fs::read_to_string("/proc/self/net/sockstat").ok()?)
 }
 
+/// The number behind `tw` in the line `TCP:` of this text (/proc/net/sockstat).
 fn parse_time_wait(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("TCP: "))?;
     let mut words = line.split_whitespace();

@@ -135,6 +135,7 @@ fn write_number(message: &mut [u8], number: u64) {
     }
 }
 
+/// Whether both begin with the same number; if they are shorter than eight bytes, whether they are equal.
 #[inline(always)]
 fn numbers_match(message: &[u8], reply: &[u8]) -> bool {
     match (message.first_chunk::<8>(), reply.first_chunk::<8>()) {

@@ -96,6 +96,7 @@ impl Ping {
     }
 }
 
+/// Opens a ping socket or, if it is not allowed, a raw socket. Returns the socket, and whether it is raw.
 fn open_icmp_socket(types: MessageTypes) -> Result<(OwnedFd, bool)> {
     let (family, protocol) = match types {
         IPV4 => (libc::AF_INET, libc::IPPROTO_ICMP),
@@ -123,6 +124,7 @@ fn open_icmp_socket(types: MessageTypes) -> Result<(OwnedFd, bool)> {
     Ok((end, true))
 }
 
+/// Writes the header of an echo request, checksum included.
 fn write_request(packet: &mut [u8], request: u8, (identifier, sequence): (u16, u16)) {
     packet[..HEADER_BYTES].fill(0);
     packet[0] = request;

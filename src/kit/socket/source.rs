@@ -153,6 +153,7 @@ impl Source for Spliced {
     }
 }
 
+/// splice(2), from offset `at` of a file or, with `None`, from a pipe. Returns the bytes moved or a negative error number.
 #[inline(always)]
 fn splice(from: RawFd, at: Option<i64>, to: RawFd, bytes: usize) -> i64 {
     let mut offset = at.unwrap_or(0);
@@ -201,6 +202,7 @@ impl ZeroCopy {
         }
     }
 
+    /// Waits until a notification has arrived, and reads it. Returns 0 or a negative error number.
     fn wait_for_notification(&mut self, end: RawFd) -> i64 {
         let mut asked = libc::pollfd { fd: end, events: 0, revents: 0 };
         // SAFETY: OWN-BUFFER: one element. POLLERR is always reported.

@@ -11,6 +11,7 @@ use super::{Arrays, Loop, Operation};
 use std::hint::black_box;
 use std::ops::Range;
 
+/// The loop for this operation: `memset` to write, `memcpy` to copy, none for any other.
 pub(super) fn find_loop(operation: Operation) -> Option<Loop> {
     match operation {
         Operation::Write => Some(memset_loop),

@@ -160,6 +160,7 @@ impl Strided {
         }
     }
 
+    /// Verifies the sum that the last batch read against its closed form.
     fn verify_sum(&self) -> std::result::Result<(), String> {
         let (mut at, mut expected) = (self.begun, 0u64);
         while at < self.done {

@@ -60,6 +60,7 @@ pub(super) struct Row {
     pub(super) crowd: Option<Parallelism>,
 }
 
+/// A row of cases on one CPU with the widest vectors, aligned and with a pattern; the methods of `Row` change that.
 const fn row(
     name: &'static str,
     words: &'static str,

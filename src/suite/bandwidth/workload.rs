@@ -161,6 +161,7 @@ impl Workload {
         Err(format!("the sum of what was read in {batch} iterations is {sum:#x} and should be {expected:#x}"))
     }
 
+    /// Verifies that a word holds what the operation leaves after all visits of its chunk.
     fn verify_word(&mut self, word: u64) -> std::result::Result<(), String> {
         let visits = self.cursor.chunk_visits(word * 8 / self.plan.bytes_per_chunk() as u64);
         let (found, expected) = (self.read_word(word), self.plan.expected_word(word, visits));
@@ -170,6 +171,7 @@ impl Workload {
         Err(format!("word {word} holds {found:#x} where the operation leaves {expected:#x}: it was not done"))
     }
 
+    /// Verifies the sum of the last batch and every written word.
     fn verify_all_words(&mut self) -> Result<()> {
         self.verify_sum().map_err(Error::Disproved)?;
         let (plan, words, cursor) = (self.plan, self.plan.bytes_per_chunk() as u64 / 8, self.cursor);

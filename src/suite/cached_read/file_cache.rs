@@ -67,6 +67,7 @@ const NOT_SMOKE: Need = Need::new(|place| match place.scale {
     _ => Ok(()),
 });
 
+/// Checks that the directory has room for these bytes and a quarter more.
 fn check_free_space(directory: &Path, bytes: u64) -> Result<()> {
     let unknown =
         || Error::Missing(format!("{}: the free space is unknown (statvfs failed)", directory.display()));
@@ -99,6 +100,7 @@ struct Round {
 }
 
 impl Round {
+    /// Evicts the file from the cache, limits the memory, and reads the file once.
     fn new(file: PatternFile, limit: u64) -> Result<Self> {
         file.evict()?;
         let cgroup = LimitedMemory::enter(limit)?;
@@ -121,6 +123,7 @@ impl Round {
         Ok(())
     }
 
+    /// Times the read of one block. At the end of a round, stores the round's bandwidth.
     fn read(&mut self, clock: &Clock) -> Result<Ticks> {
         let mut got = Ok(0);
         let ticks = clock.time(|| got = self.file.file().read_at(&mut self.buffer, self.at));

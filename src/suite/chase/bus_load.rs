@@ -61,6 +61,7 @@ impl Loaders {
         }
     }
 
+    /// Adds the needs and the claims of this number of loading CPUs.
     fn with_needs(self, case: Case) -> Case {
         match self {
             Self::Exactly(0) => case,
@@ -70,6 +71,7 @@ impl Loaders {
     }
 }
 
+/// Adds the need `cpus`, and the claims about loading CPUs.
 fn require_cpus(case: Case, cpus: Need) -> Case {
     case.need(PINNED).need(cpus).claim(Claim::Counted(all_partners_stayed)).claim(Claim::Checked(LOADED))
 }
@@ -99,6 +101,7 @@ struct Load {
 }
 
 impl Load {
+    /// Starts a thread on this CPU that reads memory of its own without a pause.
     fn start(cpu: usize) -> Result<Self> {
         // Huge pages, so that it is limited by the bus and not by page walks.
         let mut memory = ResidentMemory::new(EACH, Pages::Huge)?;

@@ -87,10 +87,12 @@ impl Slots {
         Ok(slots)
     }
 
+    /// The address at which a slot begins.
     fn slot_address(&self, slot: u32) -> usize {
         self.begins + self.spread.slot_offset(slot as usize)
     }
 
+    /// Writes a slot: the address of the next one, and its place.
     fn write(&mut self, offset: usize, [next, place]: [u64; 2]) {
         let slot = &mut self.memory.bytes()[offset..offset + SLOT];
         slot[..8].copy_from_slice(&next.to_ne_bytes());

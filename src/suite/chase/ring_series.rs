@@ -277,6 +277,7 @@ const LIES_THERE: &str = "pages all over the ring lay on the node when it was li
 const OTHER_NODE: Need =
     Need::new(|place| other_memory_node(place).map(drop).ok_or_else(|| numa::ONE_NODE.into()));
 
+/// The last of the nodes with memory on which the measuring CPU is not.
 fn other_memory_node(place: &Place) -> Option<usize> {
     numa::other_memory_nodes(place.cpus.here?).last().copied()
 }
@@ -304,6 +305,7 @@ pub(super) fn node_cases(plan: Plan) -> Vec<Case> {
     .collect()
 }
 
+/// Sets up a ring in the memory of the node that `find` returns.
 fn ring_on_node(plan: Plan, find: impl Fn(&Place) -> Result<usize> + 'static) -> SetUp {
     set_up(move |place| {
         ensure(place.scale != Scale::Smoke, || {

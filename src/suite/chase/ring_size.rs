@@ -67,6 +67,7 @@ impl Sizes {
     }
 }
 
+/// Checks that a size is at most `most`, and that the scale of `place` measures it.
 fn check_size(bytes: usize, is_default: bool, most: usize, place: &Place) -> Result<(), String> {
     if bytes > most {
         return Err(format!(

@@ -76,6 +76,7 @@ impl Plan {
         Ok(chase)
     }
 
+    /// Untimed steps before each batch: two rounds or one of a small ring; of a large one none in random order, else [`PREFETCH_RUN_UP`].
     fn run_up_steps(&self) -> u64 {
         match (self.slot_count() as u64, self.order) {
             (slots, _) if slots <= TWICE_WARMED_SLOTS => 2 * slots,
@@ -191,6 +192,7 @@ pub(super) fn slots_in_order(order: Order, slots: usize) -> Vec<u32> {
     all
 }
 
+/// The slots in runs of `run` neighbours: the runs are in random order, and so are the slots within each.
 fn shuffle_within_runs(mut all: Vec<u32>, run: usize, random: &mut Random) -> Vec<u32> {
     let mut runs: Vec<_> = all.chunks_mut(run).collect();
     random.shuffle(&mut runs);

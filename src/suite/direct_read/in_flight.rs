@@ -160,6 +160,7 @@ pub(super) fn threads_set_up(depth: usize) -> SetUp {
 }
 
 impl Worker {
+    /// Starts a thread that reads the blocks of each batch that it is sent.
     fn start(file: &File) -> Result<Self> {
         let refused = |call: &'static str| move |cause| Error::Kernel { call: call.into(), cause };
         let file = file.try_clone().map_err(refused("dup of a file"))?;
@@ -220,6 +221,7 @@ fn read_batch(batch: &Batch, file: &File, buffer: &mut [u8]) {
 }
 
 impl Threads {
+    /// A batch of `depth` reads before the timed ones, `timed` reads, and `depth` - 1 after them, where `depth` is the number of threads.
     fn new_batch(&mut self, timed: u64, clock: &Clock) -> Batch {
         let depth = self.workers.len() as u64;
         let all = depth + timed + depth - 1;

@@ -147,6 +147,7 @@ impl Nodes {
         })
     }
 
+    /// Parses a value of [`VARIABLE`]; `None` if a key is missing or has no valid value.
     fn read(text: &str) -> Option<Self> {
         let value = |key: &str| {
             let mut pairs = text.split_ascii_whitespace().filter_map(|pair| pair.split_once('='));

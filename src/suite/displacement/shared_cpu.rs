@@ -97,6 +97,7 @@ struct Senders {
 }
 
 impl Senders {
+    /// Starts the senders, each with a server of its own, and waits until all rest.
     fn start(path: NetworkPath, sizes: Sizes, computed: u64, place: &Place) -> Result<Self> {
         let none = || Error::Missing("this process is on no CPU of its own".into());
         let cpu = place.cpus.here.ok_or_else(none)?;
@@ -120,6 +121,7 @@ impl Senders {
         self.senders.iter().map(Partner::task)
     }
 
+    /// Begins a turn in which the senders work.
     fn wake_senders(&self) {
         self.page[TURN].value.fetch_add(1, SeqCst);
         for _ in &self.senders {
@@ -127,6 +129,7 @@ impl Senders {
         }
     }
 
+    /// Ends the turn, and waits until all senders rest.
     fn put_to_rest(&mut self) -> Result<()> {
         self.page[TURN].value.fetch_add(1, SeqCst);
         self.wait_until_resting()

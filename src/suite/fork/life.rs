@@ -54,6 +54,7 @@ impl Parent {
         Ended { child, reaped: task::reap(id, &mut status), status }
     }
 
+    /// Checks that a child was created and reaped, and that its exit code was 0.
     fn check_ended(&self, ended: Ended) -> Result<()> {
         if ended.is_clean_exit() {
             return Ok(());
@@ -68,6 +69,7 @@ impl Parent {
         Err(self.watchdog.take_expired_sentence().map_or(Error::Child(how), Error::Contradicted))
     }
 
+    /// Checks that this process has no child left, neither alive nor as a zombie.
     fn check_none_left(&self) -> Result<()> {
         self.watchdog.end_wait();
         match child::find_unreaped_child() {

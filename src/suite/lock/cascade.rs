@@ -28,7 +28,9 @@ const LAST: usize = 1;
 
 /// What a task needs to use the locks. Each call returns 0 or a negative error number.
 trait Locks: Send + 'static {
+    /// Takes this lock, and waits as long as another task holds it.
     fn take(&self, index: usize) -> i64;
+    /// Releases this lock.
     fn give(&self, index: usize) -> i64;
 }
 
@@ -83,6 +85,7 @@ fn open_file(place: &Place, index: usize) -> Result<File> {
     file.map_err(|e| Error::file(path, "opening", e))
 }
 
+/// Sets up a cascade of threads that share locks of one kind.
 fn threads_share<L: Lock>(make: fn() -> L) -> SetUp {
     set_up(move |place| {
         let locks: Arc<Vec<L>> = Arc::new((0..LOCKS).map(|_| make()).collect());
@@ -128,6 +131,7 @@ struct Cascade<L: Locks> {
 }
 
 impl<L: Locks> Cascade<L> {
+    /// Starts the tasks, and waits until each holds its first lock.
     fn start(place: &Place, kind: Kind, make: impl Fn() -> Result<L>) -> Result<Box<dyn Subject>> {
         let page = Arc::new(Words::new()?);
         let at = (Placement::Same.partner_cpu(place)?, Class::Ordinary);
@@ -178,6 +182,7 @@ struct Member<L> {
 }
 
 impl<L: Locks> Member<L> {
+    /// Takes the first lock, and in each later call does the task's part of a round. Returns 0 or a negative error number.
     fn step(&mut self) -> i64 {
         let own = 2 * self.index;
         if self.round == 0 {

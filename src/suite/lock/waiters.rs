@@ -89,6 +89,7 @@ struct Waiters {
 }
 
 impl Waiters {
+    /// Starts the waiters, spread over all CPUs, and the second thread that wakes, if there is one.
     fn start(place: &Place, call: Call, woken_word: usize) -> Result<Self> {
         let words = Arc::new(Words::new()?);
         let cpus: Vec<usize> = place.cpus.here.into_iter().chain(place.cpus.others.iter().copied()).collect();
@@ -136,6 +137,7 @@ impl Waiters {
         Ok(())
     }
 
+    /// Makes the timed call. Returns how many sleepers it woke or moved, or a negative error number.
     #[inline(always)]
     fn call(&mut self) -> Result<i64> {
         let words = &self.words;
@@ -152,6 +154,7 @@ impl Waiters {
         })
     }
 
+    /// Checks that the call woke or moved all waiters.
     fn check_answer(&self, answer: i64) -> Result<()> {
         if answer == NONE_WOKEN {
             return Err(Error::Contradicted("a call woke no thread, and threads slept".into()));
