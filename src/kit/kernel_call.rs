@@ -1,8 +1,8 @@
 //! A repeated kernel call: the timed loop, its control, and the check that no answer was an error; and why a call
 //! was refused.
 //!
-//! A call with constant arguments is a [`RawCall`], whose loop lies where the kernel is fast. Any other call
-//! is a closure that returns the kernel's answer: zero or more, or a negative error number.
+//! A call with constant arguments is a [`RawCall`], whose loop has a cost that does not depend on its place in memory.
+//! Any other call is a closure that returns the kernel's answer: zero or more, or a negative error number.
 
 use crate::kit::contract::*;
 use crate::platform::arch::{Answers, repeat_no_syscall};

@@ -97,7 +97,7 @@ pub fn all_partners_stayed(delta: &Delta, _: u64) -> Judged {
     }
 }
 
-/// An operation that this number of threads (at least one) does at the same time, each on a CPU of its own. `prepare` makes it
+/// The case of an operation that this number of threads (at least one) does at the same time, each on a CPU of its own. `prepare` makes it
 /// once, in the measuring process: all threads share what it owns. An iteration is one call by each thread, from the signal
 /// until the last thread has finished.
 ///

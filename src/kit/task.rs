@@ -85,7 +85,7 @@ impl Stack {
         Ok(Self(MmapMut::map_anon(Self::BYTES).map_err(refused)?))
     }
 
-    /// Address of its upper end, page-aligned as the architectures require.
+    /// Address of the stack's upper end, page-aligned as the architectures require.
     pub fn top(&mut self) -> usize {
         self.0.as_mut_ptr_range().end as usize
     }

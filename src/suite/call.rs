@@ -13,8 +13,8 @@
 //! not claimed that a call costs more: a core may overlap the call with the loop.
 //!
 //! # What fools it
-//! A compiler that sees an empty body drops its arguments even under a ban on inlining. A function whose body it does
-//! not see, it calls through a register, even where the source names it (as in version 1 of this group). Hence the loops are in assembly,
+//! A compiler that sees an empty body drops its arguments even under a ban on inlining. If it does not see the
+//! body, it calls through a register, even where the source names the function (as in version 1 of this group). Hence the loops are in assembly,
 //! each with its callee beside it. An argument that stays in its register need not be moved: here each is loaded again, since a
 //! callee may change these registers. Beyond six integer arguments (eight on AArch64) or eight floating-point ones the stack is
 //! used. An out-of-order core overlaps the loads with the call: a slope below one cycle an argument is no error. `mixed` repeats

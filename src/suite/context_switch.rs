@@ -15,7 +15,7 @@
 //! # What fools it
 //! Working sets that together exceed a cache cost more than the switch. The larger rings measure exactly that: their
 //! number is not the price of changing registers. The control reads one set, which stays in the cache, so that all
-//! refilling counts as part of the switch. For the last cache levels the physical pages of a set matter. The
+//! refilling counts as part of the switch. In the last cache levels the cost depends on the physical pages of a set, too. The
 //! neighbours of a guest share its last cache level.
 //!
 //! # Reading the number
@@ -61,8 +61,8 @@ const RINGS: [usize; 6] = [2, 4, 8, 16, 32, 96];
 const SETS_KIB: [usize; 5] = [0, 4, 16, 64, 256];
 /// Rings and sets of threads, enough to compare with processes.
 const OF_THREADS: [(usize, usize); 4] = [(2, 0), (8, 0), (8, 16), (32, 0)];
-/// Size of a working set, KiB, from which on reading it costs more than the switch: the placement of their pages then decides
-/// which of two processes is quicker.
+/// From this size on, KiB, reading a working set costs more than the switch: the placement of their pages then decides which
+/// of two processes is quicker.
 const LARGE_SET_KIB: usize = 256;
 /// A ring whose round takes more microseconds than this is measured at full scale only.
 const LONGEST_US: usize = 100;

@@ -61,7 +61,7 @@ fn cases() -> Vec<Case> {
     cases.map(claimed).into()
 }
 
-/// Round trips of a pair at least, so that the clock that its thread reads twice adds little.
+/// The least round trips of a pair, so that the two clock readings of its thread add little.
 const FEWEST: u64 = 64;
 
 /// One thread on each CPU, two of which work at a time.
@@ -332,7 +332,7 @@ mod tests {
             return;
         }
         let mut threads = LineThreads::start(&cpus).expect("started");
-        // Again and again, since a thread may wake late for a batch without it.
+        // Repeated, since a thread may wake late for a batch in which it has no part.
         for pair in threads.pairs().into_iter().cycle().take(1_000) {
             assert!(threads.time_round_trips(pair, 1).expect("came back") > 0);
         }

@@ -9,8 +9,8 @@
 //!
 //! # How we know
 //! After every batch the directory is listed once more, untimed, and its records are read: each name that was made
-//! must be there exactly once, and no other except `.` and `..`. All listings of the batch together must have
-//! returned its bytes as many times as there were iterations, and by as many times its calls. A witness counts the entries of some
+//! must be there exactly once, and no other except `.` and `..`. For n iterations, the listings of the batch
+//! together must have returned n times the bytes of this one, by n times its calls. A witness counts the entries of some
 //! iterations where their number is known beforehand: up to 1000 names fit into the buffer (a record has 32 bytes),
 //! so that an iteration is `lseek` and two `getdents64`, of which the second returns 0. A file system that needs
 //! more calls for so few names skips these cases. With 100 000 names the number of entries depends on how the file

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-/// A word that is 1 while it holds a token. A task that waits for one sleeps in futex(2).
+/// A word that is 1 while it holds a token. A task that waits for the token sleeps in futex(2).
 pub struct Futex {
     words: Arc<Words>,
     index: usize,

@@ -73,7 +73,7 @@ impl Workload {
         Ok(workload)
     }
 
-    /// The arrays `to`, `x` and `y`. Those that the operation does not use are empty.
+    /// The arrays `to`, `x` and `y`. An array that the operation does not use is empty.
     fn split_arrays(memory: &mut ResidentMemory, plan: Plan, stride: usize) -> [&mut [u8]; 3] {
         let length = plan.bytes_per_chunk() * plan.chunk_count();
         let mut rest = memory.bytes();

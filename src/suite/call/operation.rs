@@ -8,7 +8,8 @@
 //!
 //! The callee, one `ret`, is in the cache line before its loop. On Zen 5 an iteration takes five cycles and not four where a multiple of
 //! 16 MiB lies between a call and its callee: with one callee for all loops, 4 MiB away, the address at which a process was
-//! loaded decided. A call through a pointer or a table takes four or six all the same, as the predictor of indirect branches has learnt.
+//! loaded decided. A call through a pointer or a table still takes four or six, depending on what the predictor of indirect
+//! branches has learnt.
 //!
 //! A loop is entered after a chain of 40 multiplications, some 120 cycles, in which the front end runs ahead and fills its
 //! queues. Entered with empty queues, right after a reading of the clock, a batch stayed by chance in one of five modes from

@@ -170,7 +170,7 @@ impl<const N: usize> Walk<N> {
     /// through all slots.
     ///
     /// # Errors
-    /// [`Error::Disproved`] if it is not; [`Error::Usage`] if there are fewer slots than walkers or the memory is too
+    /// [`Error::Disproved`] if it is not one cycle; [`Error::Usage`] if there are fewer slots than walkers or the memory is too
     /// small.
     pub fn new(memory: ResidentMemory, spread: Spread, visits: &[u32]) -> Result<Self> {
         let count = visits.len();

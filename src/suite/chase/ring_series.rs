@@ -277,7 +277,7 @@ const LIES_THERE: &str = "pages all over the ring lay on the node when it was li
 const OTHER_NODE: Need =
     Need::new(|place| other_memory_node(place).map(drop).ok_or_else(|| numa::ONE_NODE.into()));
 
-/// The last of the nodes with memory on which the measuring CPU is not.
+/// The last node with memory, other than that of the measuring CPU.
 fn other_memory_node(place: &Place) -> Option<usize> {
     numa::other_memory_nodes(place.cpus.here?).last().copied()
 }

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 /// Tasks of the ring.
 const TASKS: usize = 8;
-/// All locks; those of a task stand side by side.
+/// The number of locks. The two locks of a task have adjacent indices.
 const LOCKS: usize = 2 * TASKS;
 
 /// Indices into the shared page: the number of tasks that hold their first lock, and that of the last round, 0 until the end.

@@ -171,7 +171,7 @@ impl Lock for Condition {
     }
 }
 
-/// flock(2) of a file by one of its open descriptions. 0, or a negative error number.
+/// flock(2) of a file by one of its open descriptions. Returns 0 or a negative error number.
 pub fn flock(file: &File, operation: i32) -> i64 {
     // SAFETY: the call takes no memory.
     let answer = unsafe { libc::flock(file.as_raw_fd(), operation) };
