@@ -14,8 +14,8 @@
 //!
 //! # What fools it
 //! A compiler that sees an empty body drops its arguments even under a ban on inlining. If it does not see the
-//! body, it calls through a register, even where the source names the function (as in version 1 of this group). Hence the loops are in assembly,
-//! each with its callee beside it. An argument that stays in its register need not be moved: here each is loaded again, since a
+//! body, it calls through a register, even where the source names the function (as in version 1 of this group). Hence the loops are
+//! in assembly, each with its callee beside it. An argument that stays in its register need not be moved: here each is loaded again, since a
 //! callee may change these registers. Beyond six integer arguments (eight on AArch64) or eight floating-point ones the stack is
 //! used. An out-of-order core overlaps the loads with the call: a slope below one cycle an argument is no error. `mixed` repeats
 //! u32, f64, u64, f32. Where the callee lies and what the branch predictor has learnt decide a cycle in five (`syscost help limits`).
