@@ -2,8 +2,9 @@
 //!
 //! Tasks beside the measuring thread: [`placement`] says where a partner runs, [`round_trip`] sends a token to it and
 //! back over a channel of [`ipc`], [`crew`] and [`parallel`] run the same operation on several CPUs at once,
-//! [`watchdog`] ends a wait for a partner that hangs. [`operation_table`] makes cases of the rows of a table. Sockets: [`socket`] on this machine, [`remote`] to
-//! another one. The other modules are files, memory, sleeps and the timed loops around single calls.
+//! [`watchdog`] ends a wait for a partner that hangs. [`operation_table`] makes cases of the rows of a table. [`socket`] holds sockets
+//! on this machine, [`remote`] those to another one. The other modules are about files, memory, sleeps and the timed loops
+//! around single calls.
 
 pub mod blocks;
 pub mod contract;

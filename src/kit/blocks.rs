@@ -1,4 +1,4 @@
-//! Reads of blocks past the page cache, each timed by itself, and the proof of where their bytes came from.
+//! Block reads that bypass the page cache, each timed by itself, and the proof of where their bytes came from.
 
 use crate::kit::contract::*;
 use crate::platform::pattern_file::{self, PatternFile, Way};
@@ -16,7 +16,7 @@ pub const NOT_KEPT: &str = "the page cache did not keep what was read last, by m
 /// The order in which blocks are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// Ascending, and again from the beginning.
+    /// In ascending order; the first block follows the last.
     Sequential,
     /// A random permutation of all blocks, repeated.
     Random,
@@ -29,6 +29,7 @@ pub struct Order {
 }
 
 impl Order {
+    /// The order for a file of `bytes` bytes. A random order is the same in every run.
     pub fn new(pattern: Pattern, bytes: u64, block: usize) -> Self {
         let mut offsets: Vec<_> = (0..bytes / block as u64).map(|i| i * block as u64).collect();
         if pattern == Pattern::Random {
@@ -37,6 +38,7 @@ impl Order {
         Self { offsets, next: 0 }
     }
 
+    /// The byte offset of the next block. After the last block the order begins again.
     #[inline(always)]
     pub fn next_offset(&mut self) -> u64 {
         let offset = self.offsets[self.next];
@@ -51,7 +53,7 @@ impl Order {
     }
 }
 
-/// Verifies by an account of the kernel where the bytes of a batch came from, or went to.
+/// Verifies, by the kernel's I/O accounting, where the bytes of a batch came from or went to.
 pub struct Proof {
     account: Account,
     source: Source,
@@ -114,7 +116,7 @@ impl Proof {
     }
 }
 
-/// A file and the order, the proof and the length of its blocks.
+/// A file, the order in which its blocks are read, the proof of where their bytes came from, and their length.
 pub struct Blocks {
     pub file: PatternFile,
     pub order: Order,
@@ -123,7 +125,7 @@ pub struct Blocks {
     pub block: usize,
 }
 
-/// Bytes around the last block for which the page cache is examined after a batch.
+/// Length in bytes of the range around the last block in which resident pages are counted after a batch.
 const EXAMINED: u64 = 1 << 20;
 
 impl Blocks {
@@ -135,11 +137,11 @@ impl Blocks {
         Ok(Self { file, order, proof: Proof::for_source(source)?, block })
     }
 
-    /// Ends a batch that has read this many blocks; `last` is the offset of the last.
+    /// Ends a batch that has read this many blocks; `last` is the byte offset of the last one.
     ///
     /// # Errors
-    /// [`Error::Disproved`] if a cache delivered some of them, [`Error::Contradicted`] if one kept them: another process may have
-    /// read the file.
+    /// [`Error::Disproved`] if a cache delivered some of them; [`Error::Contradicted`] if the device delivered more, or if the page
+    /// cache holds pages around the last block, which another process may have read.
     pub fn prove_batch(&mut self, blocks: u64, last: u64) -> Result<()> {
         self.proof.verify_read(blocks * self.block as u64)?;
         let from = last.saturating_sub(EXAMINED / 2);
@@ -153,7 +155,7 @@ impl Blocks {
     }
 }
 
-/// A subject that reads these blocks one after another, each in a bracket of its own.
+/// A subject that reads these blocks one after another, each timed in a bracket of its own.
 ///
 /// # Errors
 /// The first read is refused, or a cache delivers it.
@@ -175,7 +177,7 @@ pub fn single_block_reads(blocks: Blocks) -> Result<impl Subject> {
         )?;
         state.2.prove_batch(n, state.1).map(|()| ticks)
     };
-    // A problem is reported before the first sample.
+    // This untimed read reports a problem before the first sample.
     read(1, &Clock::with_scale(UNUSED))?;
     Ok(read)
 }
@@ -205,10 +207,10 @@ pub const FILES: [(&str, u64); 7] = [
     ("64MiB", 65_536 * KIB),
 ];
 
-/// A file of this length, unless it takes too long to make at smoke scale.
+/// Creates a file of this length. At smoke scale, files of more than 8 MiB are refused because they take too long.
 ///
 /// # Errors
-/// [`Error::Missing`] for one of more than 8 MiB there; the file cannot be made.
+/// [`Error::Missing`] for more than 8 MiB at smoke scale; the file cannot be created.
 pub fn create_file_at_scale(place: &Place, bytes: u64, way: Way) -> Result<PatternFile> {
     if bytes > 8192 * KIB && place.scale == Scale::Smoke {
         return Err(Error::Missing(format!(
@@ -248,6 +250,7 @@ pub fn claim_blocks_written(block: usize) -> Claim {
     claim_blocks_moved::<true>(block)
 }
 
+/// The claim for a block length. A claim is a plain function, so each length has a function of its own.
 fn claim_blocks_moved<const WRITTEN: bool>(block: usize) -> Claim {
     Claim::Counted(match block {
         512 => judge_moved::<WRITTEN, 512>,
@@ -257,6 +260,7 @@ fn claim_blocks_moved<const WRITTEN: bool>(block: usize) -> Claim {
     })
 }
 
+/// Judges whether the device read, or was written, at least `BLOCK` bytes per iteration.
 fn judge_moved<const WRITTEN: bool, const BLOCK: u64>(delta: &Delta, iterations: u64) -> Judged {
     let counted = &delta.counted;
     let (bytes, how) =

@@ -1,4 +1,4 @@
-//! What a measurement is written with, in one import: the case and its parts, the needs that many share, the clock, the error.
+//! The types that a measurement uses, in one import: the case and its parts, the most common needs, the clock, the error.
 //!
 //! ```ignore
 //! use crate::kit::contract::*;
@@ -13,5 +13,5 @@ pub use crate::clock::{Clock, ClockScale, Counts, Delta, Ticks};
 pub use crate::error::{Error, Result, ensure};
 pub use crate::record::{Axis, Curve, Headline, Study};
 
-/// What a claim says: what was seen, or what is wrong with it.
+/// The verdict on a claim: `Ok` with a sentence on what was seen, or `Err` with a sentence on what is wrong.
 pub type Judged = std::result::Result<String, String>;

@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 
 /// Indices into the crew's shared page.
 mod word {
-    /// The number of the batch. Partners without work sleep on this word.
+    /// The number of the current batch. Partners without work sleep on this word.
     pub(super) const TURN: usize = 0;
+    /// The operations that each partner does in this batch.
     pub(super) const OPERATIONS: usize = 1;
     /// Partners that are awake and wait for the signal.
     pub(super) const READY: usize = 2;
@@ -24,9 +25,9 @@ mod word {
     pub(super) const REFUSED: usize = 5;
 }
 
-/// A crew that takes longer to wake up, or to finish, hangs.
+/// Time after which a crew that has not woken up, or has not finished, counts as hung.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Polls between two readings of the time.
+/// Polls of a word between two readings of the time.
 const POLLS: u32 = 1 << 16;
 
 /// The partners of a measuring thread that does the same work.
@@ -37,10 +38,10 @@ pub struct Crew {
 
 impl Crew {
     /// Starts a partner on each of these CPUs, with the work that `make` returns for its index. The work is called with
-    /// the number of operations, and returns a negative error number where one was refused.
+    /// the number of operations, and returns a negative error number if one was refused.
     ///
     /// # Errors
-    /// Those of `make`; the kernel refuses a partner.
+    /// The errors of `make`; the kernel refuses a partner.
     pub fn start<W: FnMut(u64) -> i64 + Send + 'static>(
         kind: Kind,
         cpus: &[usize],
@@ -75,10 +76,10 @@ impl Crew {
         self.partners.iter().map(Partner::task).collect()
     }
 
-    /// Wakes the crew and waits until every partner is ready. Returns the number of the batch, for [`Crew::go`].
+    /// Wakes the crew and waits until every partner is ready. Returns the number of the batch, for [`Crew::signal_start`].
     ///
     /// # Errors
-    /// [`Error::Disproved`] for a partner that has ended, [`Error::Disturbed`] for one that does not come.
+    /// [`Error::Disproved`] for a partner that has ended, [`Error::Disturbed`] for one that is not ready within 5 s.
     pub fn wake_and_wait(&mut self, operations: u64) -> Result<u32> {
         let operations = u32::try_from(operations).unwrap_or(u32::MAX);
         for (at, value) in [(word::OPERATIONS, operations), (word::READY, 0), (word::DONE, 0)] {
@@ -98,7 +99,7 @@ impl Crew {
     /// Waits until every partner has finished.
     ///
     /// # Errors
-    /// Those of [`Crew::call`]; an operation that was refused to a partner.
+    /// The errors of [`Crew::wake_and_wait`]; an operation that was refused to a partner.
     pub fn wait_until_finished(&mut self) -> Result<()> {
         self.poll_until_all(word::DONE)?;
         match self.page[word::REFUSED].value.load(SeqCst) {
@@ -110,7 +111,8 @@ impl Crew {
         }
     }
 
-    /// Polls until the word counts every partner. It does not sleep, since a wake-up would be in the measured time.
+    /// Polls until the word at this index has counted every partner. It does not sleep, since the measured time would then
+    /// include a wake-up.
     fn poll_until_all(&mut self, at: usize) -> Result<()> {
         let begun = Instant::now();
         loop {
@@ -133,12 +135,14 @@ impl Crew {
     }
 }
 
+/// Begins the next turn and wakes the partners. Returns the number of the turn.
 fn start_turn(page: &Words) -> u32 {
     let turn = page[word::TURN].value.fetch_add(1, SeqCst) + 1;
     wake_all(&page[word::TURN].value, Reach::Shared);
     turn
 }
 
+/// One turn of a partner: it reports that it is ready, polls for the signal, and does the operations.
 fn work_in_turn(page: &Words, turn: u32, work: &mut impl FnMut(u64) -> i64) {
     page[word::READY].value.fetch_add(1, SeqCst);
     while page[word::GO].value.load(SeqCst) != turn {
@@ -160,14 +164,14 @@ mod tests {
     use super::*;
     use crate::platform::cpu;
 
-    fn others() -> Vec<usize> {
+    fn all_cpus_but_one() -> Vec<usize> {
         let mut cpus = cpu::allowed_cpus();
         cpus.pop();
         cpus
     }
 
     #[test]
-    fn every_partner_does_the_same_number() {
+    fn every_partner_does_the_same_number_of_operations() {
         for kind in [Kind::Process, Kind::Thread] {
             let sum = Arc::new(Words::new().expect("mapped"));
             let theirs = Arc::clone(&sum);
@@ -177,25 +181,25 @@ mod tests {
                     (0..n).map(|_| i64::from(sum[0].value.fetch_add(1, SeqCst))).min().unwrap_or(0)
                 })
             };
-            let mut crew = Crew::start(kind, &others(), make).expect("started");
+            let mut crew = Crew::start(kind, &all_cpus_but_one(), make).expect("started");
             for batch in [1, 1000] {
                 sum[0].value.store(0, SeqCst);
                 let turn = crew.wake_and_wait(batch).expect("ready");
                 assert_eq!(sum[0].value.load(SeqCst), 0, "no partner begins before the signal");
                 crew.signal_start(turn);
                 crew.wait_until_finished().expect("done");
-                assert_eq!(sum[0].value.load(SeqCst) as usize, batch as usize * others().len());
+                assert_eq!(sum[0].value.load(SeqCst) as usize, batch as usize * all_cpus_but_one().len());
             }
         }
     }
 
     #[test]
     fn an_operation_that_was_refused_is_an_error() {
-        if others().is_empty() {
+        if all_cpus_but_one().is_empty() {
             return crate::platform::testing::print_skipped("there is one CPU");
         }
         let make = |_| Ok(|_: u64| -i64::from(libc::EMFILE));
-        let mut crew = Crew::start(Kind::Process, &others(), make).expect("started");
+        let mut crew = Crew::start(Kind::Process, &all_cpus_but_one(), make).expect("started");
         let turn = crew.wake_and_wait(1).expect("ready");
         crew.signal_start(turn);
         assert!(crew.wait_until_finished().expect_err("refused").to_string().contains("open files"));

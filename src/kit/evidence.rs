@@ -1,8 +1,8 @@
-//! A subject with evidence of its own besides what its inner one reports.
+//! A subject that adds sentences of evidence to the report of another subject.
 
 use crate::kit::contract::*;
 
-/// A subject and its further evidence.
+/// A subject and the sentences to add to its report.
 pub struct WithEvidence<S> {
     inner: S,
     evidence: Vec<String>,
@@ -15,7 +15,7 @@ impl<S: Subject> WithEvidence<S> {
         Self { inner, evidence: evidence.into_iter().collect(), unchecked: Vec::new() }
     }
 
-    /// Says besides why a claim could not be asked.
+    /// Adds a sentence on why a claim could not be checked.
     pub fn with_unchecked(mut self, why: &str) -> Self {
         self.unchecked.push(why.into());
         self

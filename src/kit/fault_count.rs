@@ -41,7 +41,7 @@ impl Faults {
     }
 }
 
-/// The sentence on claims about faults where the kernel counts none.
+/// The reason why claims about page faults cannot be checked on a kernel that counts none.
 pub const UNCOUNTED: &str =
     "this kernel counts no page faults: 64 first touches of fresh pages left its count as it was";
 
@@ -51,15 +51,16 @@ pub fn counts_faults() -> bool {
     *COUNTS.get_or_init(|| touch_fresh_pages().is_ok_and(|faults| faults.total() > 0))
 }
 
-/// The kernel counts page faults: for a case that checks by them what each of its batches did.
+/// The need that the kernel counts page faults, for a case that checks each of its batches by their number.
 pub const FAULTS_COUNTED: Need = Need::new(|_| if counts_faults() { Ok(()) } else { Err(UNCOUNTED.into()) });
 
-/// Adds claims that are judged by the kernel's count of faults. Where the kernel counts none they cannot be asked, and the
-/// case is unwitnessed.
+/// Adds claims that are judged by the kernel's count of faults. Where the kernel counts none, the claims
+/// cannot be checked, and the case is unwitnessed.
 pub fn with_counted_faults<const N: usize>(case: Case, claims: [Claim; N]) -> Case {
     if counts_faults() { claims.into_iter().fold(case, Case::claim) } else { without_witness(case) }
 }
 
+/// The case with [`UNCOUNTED`] in its report, as the reason why it is unwitnessed.
 fn without_witness(mut case: Case) -> Case {
     let set_up = case.set_up;
     case.set_up = Box::new(move |place: &Place| {
@@ -68,6 +69,7 @@ fn without_witness(mut case: Case) -> Case {
     case
 }
 
+/// The faults that the kernel counts for the first touches of 64 fresh pages.
 fn touch_fresh_pages() -> Result<Faults> {
     let region = Region::map_anonymous(64 * PAGE, Pages::Base)?;
     let before = Faults::count_so_far()?;
@@ -101,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_about_faults_that_are_not_counted_leaves_its_case_unwitnessed() {
+    fn without_counted_faults_a_case_is_unwitnessed() {
         let case = || Case::new("a", "a", set_up(|_| Ok(|_: u64, clock: &Clock| Ok(clock.time(|| ())))));
         let held: fn(&Delta, u64) -> std::result::Result<String, String> = |_, _| Ok(String::new());
         assert_eq!(with_counted_faults(case(), [Claim::Counted(held)]).claims.len(), 1);

@@ -7,7 +7,8 @@
 //! # Invariants
 //!
 //! * **OWN-BUFFER**: the call reads or writes only a local variable, in its full length.
-//! * **OWN-DESCRIPTOR**: the descriptor was opened here and is closed once, by its owner. On Linux a message queue is one.
+//! * **OWN-DESCRIPTOR**: the descriptor was opened here and is closed once, by its owner. On Linux a message queue is
+//!   a descriptor.
 #![allow(unsafe_code)]
 
 mod semaphore;
@@ -26,18 +27,18 @@ use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 
-/// One direction, for a token at a time.
+/// One direction of communication, which carries one token at a time.
 pub trait Channel: Send + Sync + 'static {
-    /// Passes a token on; negative error number or not.
+    /// Sends a token. Returns zero or more, or a negative error number.
     fn send(&self) -> i64;
-    /// Waits for a token; negative error number or not.
+    /// Waits for a token. Returns zero or more, or a negative error number.
     fn receive(&self) -> i64;
 }
 
 /// A channel there and a channel back.
 pub type ChannelPair<L> = Result<[L; 2]>;
 
-/// A byte through a pair of descriptors.
+/// A channel that passes a byte through a pair of descriptors.
 pub struct Bytes {
     read: OwnedFd,
     write: OwnedFd,
@@ -71,7 +72,7 @@ impl Bytes {
     /// A pipe in each direction.
     ///
     /// # Errors
-    /// Those of [`Bytes::pipe`].
+    /// The errors of [`Bytes::pipe`].
     pub fn pipe_pair(_: &Path) -> ChannelPair<Self> {
         Ok([Self::pipe()?, Self::pipe()?])
     }
@@ -101,7 +102,7 @@ impl Bytes {
     }
 }
 
-/// The name is removed at once; the opened pipe stays.
+/// Makes and opens a named pipe, and removes its name at once; the open pipe remains.
 fn open_fifo(path: &Path) -> Result<Bytes> {
     nix::unistd::mkfifo(path, nix::sys::stat::Mode::S_IRWXU).map_err(|e| Error::from_errno("mkfifo", e))?;
     // Opened for reading and writing, so that neither end waits for the other.
@@ -154,26 +155,26 @@ impl Channel for Event {
     }
 }
 
-/// A queue of messages of one byte.
+/// A POSIX message queue, whose messages have one byte.
 pub struct Queue(OwnedFd);
 
 impl Queue {
     /// A queue in each direction.
     ///
     /// # Errors
-    /// The kernel refuses them: its limits are named.
+    /// The kernel refuses a queue; the error names its limits.
     pub fn pair(_: &Path) -> ChannelPair<Self> {
         Ok([Self::new()?, Self::new()?])
     }
 
-    /// The name is removed at once; the opened queue stays.
+    /// Opens a queue and removes its name at once; the open queue remains.
     fn new() -> Result<Self> {
-        const MOST: libc::c_long = 4;
+        const MOST_MESSAGES: libc::c_long = 4;
         let name = format!("/syscost-{}", random_word(12));
         let name = CString::new(name).map_err(|e| Error::Disproved(e.to_string()))?;
         // SAFETY: plain numbers, for which zero is a valid value.
         let mut form: libc::mq_attr = unsafe { std::mem::zeroed() };
-        form.mq_maxmsg = MOST;
+        form.mq_maxmsg = MOST_MESSAGES;
         form.mq_msgsize = 1;
         let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
         // SAFETY: the name ends in a zero byte; OWN-BUFFER, OWN-DESCRIPTOR.
@@ -210,7 +211,7 @@ impl Channel for Queue {
 mod tests {
     use super::*;
 
-    fn carries<C: Channel>(pair: ChannelPair<C>) {
+    fn assert_carries<C: Channel>(pair: ChannelPair<C>) {
         for channel in pair.expect("opened") {
             for _ in 0..3 {
                 assert!(channel.send() >= 0 && channel.receive() >= 0);
@@ -222,26 +223,26 @@ mod tests {
     fn every_channel_delivers_what_is_sent() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path();
-        carries(Bytes::pipe_pair(path));
-        carries(Bytes::fifo_pair(path));
-        carries(Bytes::unix_stream_pair(path));
-        carries(Bytes::unix_datagram_pair(path));
-        carries(Event::pair(path));
-        carries(Futex::private_pair(path));
-        carries(Futex::shared_pair(path));
-        carries(Condition::pair(path));
-        carries(Semaphore::pair(path));
-        carries(PosixSemaphore::pair(path));
+        assert_carries(Bytes::pipe_pair(path));
+        assert_carries(Bytes::fifo_pair(path));
+        assert_carries(Bytes::unix_stream_pair(path));
+        assert_carries(Bytes::unix_datagram_pair(path));
+        assert_carries(Event::pair(path));
+        assert_carries(Futex::private_pair(path));
+        assert_carries(Futex::shared_pair(path));
+        assert_carries(Condition::pair(path));
+        assert_carries(Semaphore::pair(path));
+        assert_carries(PosixSemaphore::pair(path));
         if let Err(error) = Queue::pair(path) {
             println!("no message queues here: {error}");
         } else {
-            carries(Queue::pair(path));
+            assert_carries(Queue::pair(path));
         }
         assert_eq!(std::fs::read_dir(path).expect("read").count(), 0, "a named pipe has lost its name");
     }
 
     #[test]
-    fn a_channel_without_a_writer_has_ended() {
+    fn receiving_without_a_writer_is_an_error() {
         let (read, write) = nix::unistd::pipe().expect("a pipe");
         drop(write);
         let write = std::fs::File::open("/dev/null").expect("opened").into();

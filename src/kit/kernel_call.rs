@@ -1,7 +1,8 @@
-//! A repeated kernel call: the timed loop, its control, and the check that no answer was an error; why a call is refused.
+//! A repeated kernel call: the timed loop, its control, and the check that no answer was an error; and why a call
+//! was refused.
 //!
-//! A call with constant arguments is a [`RawCall`], whose loop lies where the kernel is fast. Any other is
-//! a closure that answers what the kernel does: zero or more, or a negative error number.
+//! A call with constant arguments is a [`RawCall`], whose loop has a cost that does not depend on its place in memory.
+//! Any other call is a closure that returns the kernel's answer: zero or more, or a negative error number.
 
 use crate::kit::contract::*;
 use crate::platform::arch::{Answers, repeat_no_syscall};
@@ -14,16 +15,16 @@ use std::ops::RangeInclusive;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// A path as a call takes it.
+/// The path as a zero-terminated string, for a system call.
 ///
 /// # Errors
-/// It holds a zero byte.
+/// The path holds a zero byte.
 pub fn c_path(path: &Path) -> Result<CString> {
     CString::new(path.as_os_str().as_bytes())
         .map_err(|_| Error::Usage(format!("{}: a path holds a zero byte", path.display())))
 }
 
-/// The lock of one byte of a file, for fcntl(2): `F_WRLCK` takes it, `F_UNLCK` gives it back.
+/// The lock of one byte of a file, for fcntl(2): `F_WRLCK` takes it, `F_UNLCK` releases it.
 pub fn byte_lock(byte: usize, kind: i32) -> libc::flock {
     libc::flock {
         l_type: kind as libc::c_short,
@@ -37,8 +38,9 @@ pub fn byte_lock(byte: usize, kind: i32) -> libc::flock {
 /// The answers of a call that was not refused.
 pub const GRANTED: RangeInclusive<i64> = 0..=i64::MAX;
 
-/// A case of one call an iteration, always with the same arguments. A witness must see it, and every answer must be one of `answers`. `open` prepares
-/// what the call works on. The control is the same loop without the entry into the kernel.
+/// A case of one call an iteration, always with the same arguments. A witness must see the call `entered`, by its name and
+/// number, and every answer must be one of `answers`. `open` prepares what the call works on.
+/// The control is the same loop without the entry into the kernel.
 pub fn raw_case<T: 'static>(
     name: &'static str,
     title: &'static str,
@@ -83,7 +85,7 @@ pub fn call_case(name: &'static str, title: impl Into<String>, calls: SetUp) -> 
 /// Times `n` calls in one bracket. The loop keeps the lowest answer, which costs a comparison and shows any error.
 ///
 /// # Errors
-/// That of [`check_granted`], if any answer was negative.
+/// The error of [`check_granted`], if any answer was negative.
 #[inline(always)]
 pub fn time_calls(call: &str, n: u64, clock: &Clock, mut once: impl FnMut() -> i64) -> Result<Ticks> {
     let mut lowest = 0;
@@ -114,7 +116,7 @@ pub fn time_until_refused(n: u64, clock: &Clock, mut once: impl FnMut() -> i64) 
 /// Times up to `n` operations in one bracket and stops at the first error.
 ///
 /// # Errors
-/// That of the operation.
+/// The error of the operation.
 #[inline(always)]
 pub fn time_until_error<E>(
     n: u64,
@@ -141,8 +143,8 @@ pub fn errno_of(cause: std::io::Error) -> Errno {
 /// Checks an answer of the kernel.
 ///
 /// # Errors
-/// A negative answer: [`Error::Forbidden`] if the call is not allowed or unknown here, else [`Error::Kernel`]. The answer that
-/// [`only`] gives for one that is not wanted: [`Error::Disproved`].
+/// A negative answer: [`Error::Forbidden`] if the call is not allowed or unknown here, else [`Error::Kernel`]. [`Error::Disproved`]
+/// for the value by which [`only`] replaces an unwanted answer.
 pub fn check_granted(call: &str, answer: i64) -> Result<()> {
     match answer {
         0.. => Ok(()),
@@ -151,10 +153,11 @@ pub fn check_granted(call: &str, answer: i64) -> Result<()> {
     }
 }
 
-/// Stands for an answer that is no refusal and not the one that is wanted. No error number is as low.
+/// Stands for an answer that is neither a refusal nor the wanted one. It is lower than every negative error number.
 const NOT_WANTED: i64 = i64::MIN;
 
-/// For a loop that keeps the lowest answer: 0 if it is the one that is `wanted`, else the refusal, or an answer that [`check_granted`] disproves.
+/// For a loop that keeps the lowest answer: 0 for the `wanted` answer, a refusal unchanged, and for any other answer a value that
+/// [`check_granted`] turns into [`Error::Disproved`].
 #[inline(always)]
 pub fn only(wanted: i64, answer: i64) -> i64 {
     match answer {
@@ -167,7 +170,7 @@ pub fn only(wanted: i64, answer: i64) -> i64 {
 /// Checks that all answers were among those wanted.
 ///
 /// # Errors
-/// That of [`check_granted`] for a refusal, else [`Error::Disproved`].
+/// The error of [`check_granted`] for a refusal, else [`Error::Disproved`].
 pub fn check_answers(call: &str, wanted: &RangeInclusive<i64>, seen: Answers) -> Result<()> {
     let Answers { lowest, highest } = seen;
     if lowest >= *wanted.start() && highest <= *wanted.end() {
@@ -181,7 +184,7 @@ pub fn check_answers(call: &str, wanted: &RangeInclusive<i64>, seen: Answers) ->
 
 const SWITCH: &str = "proc/sys/kernel/io_uring_disabled";
 
-/// The kernel's answer, and what to change.
+/// The sentence for a refused io_uring_setup(2): the kernel's error, and what to change.
 pub fn io_uring_refusal(cause: &std::io::Error) -> String {
     format!(
         "io_uring_setup: {cause}; {}",
@@ -189,7 +192,7 @@ pub fn io_uring_refusal(cause: &std::io::Error) -> String {
     )
 }
 
-/// `switch` is there since Linux 6.6, and only where the kernel has io_uring.
+/// What to change after a refusal. `switch`, the value of [`SWITCH`], exists since Linux 6.6, where the kernel has io_uring.
 fn refusal_remedy(errno: Option<i32>, switch: Option<u8>) -> String {
     match (errno, switch) {
         (Some(libc::EPERM), Some(level)) if level > 0 => format!("/{SWITCH} is {level}: set it to 0"),
@@ -210,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_keeps_its_number_where_another_answer_is_wanted() {
+    fn only_keeps_refusals_and_disproves_other_answers() {
         let again = -i64::from(libc::EAGAIN);
         assert_eq!((only(10, 10), only(10, again)), (0, again));
         for other in [0, 9, 11] {
@@ -219,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_not_wanted_is_no_number() {
+    fn an_unwanted_answer_is_an_error() {
         let seen = |lowest, highest| check_answers("read", &(1..=1), Answers { lowest, highest });
         assert!(seen(1, 1).is_ok() && check_answers("read", &(1..=1), Answers::default()).is_ok());
         let short = seen(0, 1).expect_err("one byte is wanted");
@@ -233,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_is_refused_is_no_number() {
+    fn a_refused_call_is_an_error() {
         assert!(check_granted("getpid", 7).is_ok() && check_granted("getpid", 0).is_ok());
         assert!(matches!(check_granted("madvise", -i64::from(libc::ENOSYS)), Err(Error::Forbidden { .. })));
         assert!(matches!(check_granted("madvise", -i64::from(libc::EINVAL)), Err(Error::Kernel { .. })));

@@ -1,5 +1,5 @@
-//! Tables of operations, a row each: what proves it, what it should cost, and how it is prepared. A row whose preparation a
-//! process cannot take back runs its batches in forked children, which time themselves and answer through a pipe.
+//! Tables of operations. A row states what proves its operation, what it should cost, and how it is prepared. A row whose
+//! preparation cannot be undone runs its batches in forked children, which time themselves and report through a pipe.
 
 use crate::kit::contract::*;
 use crate::kit::kernel_call::{call_case, time_calls};
@@ -18,7 +18,7 @@ pub struct Row {
     pub name: &'static str,
     /// The operation in words.
     pub title: &'static str,
-    /// What proves that it happened.
+    /// What proves that the operation happened.
     pub proof: Proof,
     /// The predicted core cycles of hardware and software, and the reason.
     pub cycles: (f64, f64, &'static str),
@@ -29,20 +29,20 @@ pub struct Row {
 /// What proves that the operation of a row happened.
 #[derive(Clone, Copy)]
 pub enum Proof {
-    /// It is repeated in one bracket, and a witness sees these system calls in each iteration.
+    /// The operation is repeated in one bracket, and a witness sees these system calls in each iteration.
     Calls(&'static [(&'static str, i64)]),
-    /// It is repeated in one bracket, and each batch is checked by this sentence.
+    /// The operation is repeated in one bracket, and each batch is checked by this sentence.
     Batch(&'static str),
     /// Each operation is timed by itself, and checked by this sentence.
     Each(&'static str),
 }
 
-/// What a subject leaves out. A liar of the self-test leaves out the operation, which the check of its row must notice.
+/// What a subject leaves out. In the self-test a liar leaves out the operation, and the check of the row must notice that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Omit {
-    /// As in a measurement.
+    /// Nothing is left out, as in a measurement.
     Nothing,
-    /// The rest happens, without the operation.
+    /// Everything but the operation happens.
     Operation,
 }
 
@@ -62,7 +62,7 @@ macro_rules! operation_rows {
 }
 pub(crate) use operation_rows;
 
-/// The cases of a table. Those that are not among `by_default` are measured at full scale only.
+/// The cases of a table. Cases that are not among `by_default` are measured at full scale only.
 pub fn table_cases(rows: &'static [Row], by_default: &[&str]) -> Vec<Case> {
     let case = |row: &'static Row| match by_default.contains(&row.name) {
         true => row.case(),
@@ -72,13 +72,14 @@ pub fn table_cases(rows: &'static [Row], by_default: &[&str]) -> Vec<Case> {
 }
 
 impl Row {
+    /// The case of this row, with its claims and its prediction.
     fn case(&'static self) -> Case {
         let set_up = self.set_up(Omit::Nothing);
         let case = match self.proof {
             Proof::Calls(calls) => {
                 call_case(self.name, self.title, set_up).claim(Claim::Enters(calls.to_vec()))
             }
-            // What prepares a batch is untimed: 1.2 ms on a busy machine, where one call of 0.2 µs may be timed.
+            // The preparation of a batch is untimed: 1.2 ms on a busy machine, where the timed part may be one call of 0.2 µs.
             Proof::Batch(sentence) => Case::new(self.name, self.title, set_up)
                 .claim(Claim::Checked(sentence))
                 .claim(Claim::Linear)
@@ -97,10 +98,10 @@ impl Row {
     }
 }
 
-/// Repeats a call in one bracket. An error of one is the answer of the batch.
+/// A subject that repeats a call in one bracket. The error of any call is the error of the batch.
 ///
 /// # Errors
-/// None: it is the result of a row.
+/// None; the type is that of [`Row::make`].
 pub fn repeated(
     call: &'static str,
     mut once: impl FnMut() -> nix::Result<()> + 'static,
@@ -108,23 +109,23 @@ pub fn repeated(
     Ok(Box::new(move |n: u64, clock: &Clock| time_calls(call, n, clock, || answer_of(once()))))
 }
 
-/// Checks an answer that is no error of the kernel's. A wrong one is not what was asked for.
+/// The outcome of a check of a call's answer, in the form of a call's result.
 ///
 /// # Errors
-/// EIO for a wrong answer.
+/// EIO if `answer` is false.
 pub fn is_true(answer: bool) -> nix::Result<()> {
     if answer { Ok(()) } else { Err(Errno::EIO) }
 }
 
-/// The kernel's answer: 0 or a negative error number.
+/// The result in the kernel's form: 0 or a negative error number.
 pub fn answer_of(result: nix::Result<()>) -> i64 {
     result.map_or_else(|errno| -i64::from(errno as i32), |()| 0)
 }
 
-/// Operations in a bracket each, between a preparation and a check of what they answered.
+/// A subject that times each operation in its own bracket, after an untimed preparation and before an untimed check.
 ///
 /// # Errors
-/// None: it is the result of a row.
+/// None; the type is that of [`Row::make`].
 pub fn checked_each<S: 'static>(
     mut state: S,
     omit: Omit,
@@ -140,10 +141,10 @@ pub fn checked_each<S: 'static>(
     }))
 }
 
-/// Batches in a fresh child each, which prepares what cannot be taken back, times itself, and ends.
+/// A subject that runs each batch in a fresh child, which prepares what cannot be undone, times itself, and exits.
 ///
 /// # Errors
-/// None: it is the result of a row.
+/// None; the type is that of [`Row::make`].
 pub fn batches_in_child(batch: impl Fn(u64, &Clock) -> Result<Ticks> + 'static) -> Result<Box<dyn Subject>> {
     Ok(Box::new(move |n: u64, clock: &Clock| {
         let ticks = time_in_child(|| batch(n, clock))?;
@@ -151,10 +152,10 @@ pub fn batches_in_child(batch: impl Fn(u64, &Clock) -> Result<Ticks> + 'static) 
     }))
 }
 
-/// Operations in a fresh child each.
+/// A subject that runs each operation in a fresh child.
 ///
 /// # Errors
-/// None: it is the result of a row.
+/// None; the type is that of [`Row::make`].
 pub fn each_in_child(once: impl Fn(&Clock) -> Result<Ticks> + 'static) -> Result<Box<dyn Subject>> {
     Ok(Box::new(move |n: u64, clock: &Clock| {
         (0..n).map(|_| Ok(clock.record_bracket(time_in_child(|| once(clock))?))).sum()
@@ -167,12 +168,12 @@ const LIMIT_SECONDS: u32 = 60;
 /// Runs `batch` in a forked child and returns its answer.
 ///
 /// # Errors
-/// That of the batch, or [`Error::Child`] if the child did not answer.
+/// The error of the batch, or [`Error::Child`] if the child did not answer.
 pub fn time_in_child(batch: impl FnOnce() -> Result<Ticks>) -> Result<Ticks> {
     let (from, to) = pipe2(OFlag::O_CLOEXEC).map_err(|e| Error::from_errno("pipe2", e))?;
     let child = Child::start(|| {
         alarm::set(LIMIT_SECONDS);
-        // The parent sees a child that cannot answer by its silence.
+        // If the child cannot write its answer, the parent finds the pipe empty.
         let _ = write(&to, &encode_answer(batch()));
     })?;
     drop(to);
@@ -194,6 +195,7 @@ fn encode_answer(answer: Result<Ticks>) -> Vec<u8> {
     format!("{kind}{text}").into_bytes()
 }
 
+/// Reads what [`encode_answer`] has written, up to the end of the pipe.
 fn read_answer(from: OwnedFd) -> Result<Ticks> {
     let mut answer = String::new();
     let read = File::from(from).read_to_string(&mut answer);
@@ -226,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_panics_is_no_answer() {
+    fn a_child_that_panics_is_an_error() {
         assert!(matches!(time_in_child(|| panic!("on purpose")), Err(Error::Child(_))));
     }
 }

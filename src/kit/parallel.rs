@@ -1,5 +1,5 @@
-//! One operation on several CPUs at the same time, the measuring thread's among them: from the signal until the last
-//! task has finished. [`in_threads`] does so for a bench of one's own.
+//! One operation on several CPUs at the same time, one of them the measuring thread's. The time runs from the signal until
+//! the last task has finished. [`in_threads`] measures an operation of the caller's own in this way.
 
 use crate::kit::contract::*;
 use crate::kit::crew::Crew;
@@ -8,17 +8,17 @@ use crate::platform::partner::Kind;
 use std::hint::black_box;
 use std::sync::Arc;
 
-/// How many tasks work, each on a CPU of its own.
+/// The number of tasks that work, each on a CPU of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parallelism {
-    /// This many, the measuring thread included.
+    /// This many tasks, the measuring thread included.
     Count(usize),
-    /// One on each CPU.
+    /// One task on each CPU.
     All,
 }
 
 impl Parallelism {
-    /// The last part of an id.
+    /// The last part of the case's id.
     pub fn name(self) -> String {
         match self {
             Self::Count(count) => count.to_string(),
@@ -49,7 +49,7 @@ struct Parallel<W> {
 /// `check` is called after each batch with the number of operations of all tasks together.
 ///
 /// # Errors
-/// Those of `make`, and of [`Crew::start`].
+/// The errors of `make`, and of [`Crew::start`].
 pub fn parallel_subject<W: FnMut(u64) -> i64 + Send + 'static>(
     kind: Kind,
     parallelism: Parallelism,
@@ -84,11 +84,11 @@ impl<W: FnMut(u64) -> i64> Subject for Parallel<W> {
     }
 }
 
-/// The claim that partners ran on their own CPUs. The trial ends a case whose partner strayed, so what is left to
-/// check is that there are partners.
+/// The claim that partners ran on their own CPUs. The trial ends a case whose partner has left its CPU, so this
+/// claim only checks that there are partners.
 ///
 /// # Errors
-/// A sentence, where there is none.
+/// A sentence, if there is no partner.
 pub fn all_partners_stayed(delta: &Delta, _: u64) -> Judged {
     match delta.partners.map_or(0, |partners| partners.answering) {
         0 => Err("there is no partner".into()),
@@ -97,7 +97,7 @@ pub fn all_partners_stayed(delta: &Delta, _: u64) -> Judged {
     }
 }
 
-/// An operation that this number of threads (at least one) does at the same time, each on a CPU of its own. `prepare` makes it
+/// The case of an operation that this number of threads (at least one) does at the same time, each on a CPU of its own. `prepare` makes it
 /// once, in the measuring process: all threads share what it owns. An iteration is one call by each thread, from the signal
 /// until the last thread has finished.
 ///
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn all_threads_share_what_was_prepared_and_call_it_as_often() {
+    fn all_threads_share_the_prepared_operation_and_call_it_equally_often() {
         if place().cpus.others.is_empty() {
             return crate::platform::testing::print_skipped("there is one CPU");
         }
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn more_threads_than_cpus_are_a_missing_thing() {
+    fn more_threads_than_cpus_are_an_error() {
         let case = in_threads("add", "an addition", 1 << 20, |_| || ());
         let error = (case.set_up)(&place()).err().expect("too many").to_string();
         assert!(error.contains("a CPU of its own"), "{error}");

@@ -19,7 +19,7 @@ pub enum Placement {
 }
 
 impl Placement {
-    /// The last part of an id.
+    /// The last part of the case's id.
     pub fn name(self) -> &'static str {
         match self {
             Self::Same => "same-cpu",
@@ -28,7 +28,7 @@ impl Placement {
         }
     }
 
-    /// The last part of a title.
+    /// The last part of the case's title.
     pub fn title(self) -> &'static str {
         match self {
             Self::Same => "on one CPU",
@@ -65,12 +65,12 @@ impl Placement {
     }
 }
 
-/// The step of a partner that may run on every CPU: before the first it gives up that on which it was started.
+/// Wraps a partner's step: before the first one, the partner drops its binding to the CPU on which it was started.
 pub fn roaming(mut step: impl FnMut() -> i64 + Send + 'static) -> impl FnMut() -> i64 + Send + 'static {
     let mut is_free = false;
     move || {
         if !is_free {
-            // A CPU that was taken away meanwhile leaves it where it is.
+            // If this fails because a CPU was taken away meanwhile, the partner stays on its CPU.
             let _ = cpu::allow_cpus(cpu::initial_cpus());
             is_free = true;
         }
@@ -78,21 +78,21 @@ pub fn roaming(mut step: impl FnMut() -> i64 + Send + 'static) -> impl FnMut() -
     }
 }
 
-/// How long a batch may take before its partner counts as hung: two seconds, and a fifth of a second for every hundred
-/// round trips, which is a hundred times what they take.
+/// The time after which the partner of a batch counts as hung: two seconds, and 2 ms for each of the first 10,000 round
+/// trips, which is a hundred times what one takes.
 pub fn partner_time_limit(iterations: u64) -> Duration {
     const ALWAYS: Duration = Duration::from_secs(2);
     ALWAYS + Duration::from_millis(2 * iterations.min(10_000))
 }
 
-/// The answer for a reply that is not the one to what was sent.
+/// The negative error number for a reply that does not match the message that was sent.
 pub const NOT_THE_MESSAGE: i64 = -(libc::EBADMSG as i64);
 
 /// The error behind a negative answer in the timed loop: [`Error::Disproved`] where a partner has ended,
 /// [`Error::Disturbed`] where it does not answer, and otherwise the kernel's refusal.
 pub fn explain_refusal(name: &str, answer: i64, partners: &mut [Partner], iterations: u64) -> Error {
-    // A partner's connection ends a moment before the partner does.
-    const MOMENTS: u32 = 100;
+    // Polls, 1 ms apart: a partner's connection closes shortly before the partner itself ends.
+    const POLLS: u32 = 100;
     let errno = Error::decode_errno(answer);
     if answer == NOT_THE_MESSAGE {
         return Error::Disproved(format!(
@@ -100,7 +100,7 @@ pub fn explain_refusal(name: &str, answer: i64, partners: &mut [Partner], iterat
         ));
     }
     let has_closed = [Errno::EPIPE, Errno::ECONNRESET].contains(&errno);
-    for _ in 0..if has_closed { MOMENTS } else { 1 } {
+    for _ in 0..if has_closed { POLLS } else { 1 } {
         if let Some(fate) = partners.iter_mut().find_map(Partner::fate) {
             return fate.into_error(&format!("{name}: "));
         }

@@ -1,6 +1,6 @@
 //! The cases of the socket groups whose other end is a `syscost peer`, on another machine.
 //!
-//! The far end shows nothing but its answers. Every answer is therefore checked, and after each batch the peer is asked
+//! Only the answers of the far end can be observed. Every answer is therefore checked, and after each batch the peer is asked
 //! over another connection how much it received. A wrong count, or an unknown peer, is an error.
 
 use super::socket::Transport::{self, Tcp, Udp};

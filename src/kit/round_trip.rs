@@ -12,20 +12,20 @@ use std::sync::Arc;
 /// Opens a channel in each direction; the path is a scratch directory.
 pub type Open<C> = fn(&Path) -> ChannelPair<C>;
 
-/// Iterations that wait for partners.
+/// A subject whose iterations wait for partners.
 pub struct Exchange<F> {
     /// The name in error messages.
     name: &'static str,
-    /// Before the partners, which may need what it does when it ends.
+    /// An iteration. This field precedes `partners` so that it is dropped first: the partners may need that to end.
     once: F,
     partners: Vec<Partner>,
-    /// Waits for a partner in an iteration, for the time after which a batch counts as hung.
+    /// How often an iteration waits for a partner; the time limit of a batch grows with it.
     waits: u64,
     alarm: Alarm,
 }
 
 impl<F: FnMut() -> i64> Exchange<F> {
-    /// `once` is an iteration: it answers zero or more, or the negative error number of a call that was refused or interrupted.
+    /// `once` is an iteration: it returns zero or more, or the negative error number of a call that was refused or interrupted.
     ///
     /// # Errors
     /// The kernel refuses the alarm.
@@ -68,7 +68,7 @@ pub fn round_trip_set_up<C: Channel>(name: &'static str, kind: Kind, open: Open<
     })
 }
 
-/// The claim on one CPU: each end must leave it at least once a round trip for the other to answer.
+/// The claim on one CPU: each end left the CPU at least once a round trip, as it must for the other to answer.
 ///
 /// # Errors
 /// A sentence with both counts, where they are too few.
@@ -78,15 +78,15 @@ pub fn both_left_cpu(delta: &Delta, iterations: u64) -> Judged {
     check_both_counts("left the CPU", own, partner, iterations, 1.0)
 }
 
-/// The claim across CPUs: each end sleeps for at least half of the round trips. An end whose token is there at once
-/// does not sleep.
+/// The claim across CPUs: each end sleeps for at least half of the round trips. An end whose token has already
+/// arrived does not sleep.
 ///
 /// # Errors
 /// A sentence with both counts, where they are too few.
 pub fn both_slept(delta: &Delta, iterations: u64) -> Judged {
-    const MOST: f64 = 0.5;
+    const LEAST_SHARE: f64 = 0.5;
     let partner = delta.partners.map_or(0, |partners| partners.fewest_voluntary);
-    check_both_counts("slept", delta.counted.voluntary_switches, partner, iterations, MOST)
+    check_both_counts("slept", delta.counted.voluntary_switches, partner, iterations, LEAST_SHARE)
 }
 
 /// The claim that the partner has read and written every token, `EACH` in a round trip, where it does so by read(2) and write(2).

@@ -55,11 +55,11 @@ fn set_policy(policy: i32) -> Result<()> {
 
 /// `IOPRIO_WHO_PROCESS` of `linux/ioprio.h`: one thread, here with the number 0 the calling one.
 const THREAD: libc::c_int = 1;
-/// `IOPRIO_CLASS_IDLE`, in the place where the class is: its tasks get the disk when no other task wants it.
+/// `IOPRIO_CLASS_IDLE`, shifted to the bits of the class: its tasks get the disk when no other task wants it.
 const IDLE: libc::c_int = 3 << 13;
 
-/// The calling thread has the priority *idle* at the disk while this value lives. Only some schedulers of a disk obey
-/// (bfq, mq-deadline); for the others it changes nothing.
+/// The calling thread has the priority *idle* at the disk while this value lives. Only some disk schedulers
+/// obey it (bfq, mq-deadline); with the others it has no effect.
 pub struct IdleAtTheDisk {
     before: libc::c_int,
 }
@@ -78,7 +78,7 @@ impl IdleAtTheDisk {
 
 impl Drop for IdleAtTheDisk {
     fn drop(&mut self) {
-        // Raising it to what it was may need a privilege; the thread is then idle for the rest of its life.
+        // Restoring the priority may need a privilege; without it the thread stays idle for the rest of its life.
         let _ = set_io_priority(self.before);
     }
 }
@@ -86,7 +86,7 @@ impl Drop for IdleAtTheDisk {
 fn read_io_priority() -> libc::c_int {
     // SAFETY: NO-MEMORY.
     let priority = unsafe { libc::syscall(libc::SYS_ioprio_get, THREAD, 0) };
-    // 0 is "none", which follows the nice value: what every thread begins with.
+    // 0 is "none", with which every thread begins: the priority then follows the nice value.
     libc::c_int::try_from(priority).unwrap_or(0).max(0)
 }
 
@@ -101,21 +101,21 @@ mod tests {
     use super::*;
     use crate::platform::testing::print_skipped;
 
-    fn now() -> i32 {
+    fn current_policy() -> i32 {
         scheduling_class().expect("answered")
     }
 
     #[test]
-    fn it_is_as_before_afterwards() {
-        let before = now();
+    fn the_policy_is_restored_on_drop() {
+        let before = current_policy();
         let batch = Batch::begin().expect("allowed");
-        assert!(before != libc::SCHED_OTHER || now() == libc::SCHED_BATCH);
+        assert!(before != libc::SCHED_OTHER || current_policy() == libc::SCHED_BATCH);
         drop(batch);
-        assert_eq!(now(), before);
+        assert_eq!(current_policy(), before);
     }
 
     #[test]
-    fn a_thread_is_idle_at_the_disk_and_then_as_before() {
+    fn the_disk_priority_is_idle_and_then_restored() {
         let before = read_io_priority();
         let Ok(idle) = IdleAtTheDisk::begin() else {
             print_skipped("this kernel or sandbox refuses ioprio_set");
@@ -123,7 +123,7 @@ mod tests {
         };
         assert_eq!(read_io_priority(), IDLE);
         drop(idle);
-        // A kernel from 5.19 tells "none" as the class that follows from the nice value.
+        // Since Linux 5.19 the kernel reports "none" as the class that follows from the nice value.
         assert_eq!(read_io_priority(), before);
     }
 }

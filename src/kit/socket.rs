@@ -89,8 +89,8 @@ impl Transport {
     /// Two ends on this machine, connected to each other.
     ///
     /// # Errors
-    /// [`Error::Missing`] where 127.0.0.1 cannot be reached, or descriptors or ports are used up; [`Error::Disproved`] where
-    /// an end is connected to another one.
+    /// [`Error::Missing`] where 127.0.0.1 cannot be reached, or descriptors or ports are used up; [`Error::Disproved`] if an
+    /// end is connected to a third socket.
     pub fn connected_pair(self) -> Result<[OwnedFd; 2]> {
         let ends = match self {
             Self::Tcp => tcp_pair(),
@@ -103,6 +103,7 @@ impl Transport {
     }
 }
 
+/// Two TCP sockets on 127.0.0.1 that are connected to each other, with `TCP_NODELAY`.
 fn tcp_pair() -> Result<[OwnedFd; 2]> {
     let listener =
         TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|e| socket_error("bind to 127.0.0.1", e))?;
@@ -120,6 +121,7 @@ fn tcp_pair() -> Result<[OwnedFd; 2]> {
     Ok([near.into(), far.into()])
 }
 
+/// Two UDP sockets on 127.0.0.1 that are connected to each other.
 fn udp_pair() -> Result<[OwnedFd; 2]> {
     let bind = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|e| socket_error("bind to 127.0.0.1", e));
     let (near, far) = (bind()?, bind()?);
@@ -152,9 +154,10 @@ pub fn socket_error(call: &str, cause: std::io::Error) -> Error {
     }
 }
 
+/// What the machine lacks when a call on a socket fails with this error, and the remedy; `None` for any other error.
 fn errno_advice(call: &str, errno: Errno) -> Option<String> {
     Some(match errno {
-        // bind(2) says so of an address that no interface has, connect(2) also where no port is left (ip(7)).
+        // bind(2) returns this for an address that no interface has, connect(2) also if no port is left (ip(7)).
         Errno::EADDRNOTAVAIL if call.starts_with("bind") => {
             "no interface here has that address: add it (`ip address add 127.0.0.1/8 dev lo` for 127.0.0.1)"
                 .into()
@@ -208,13 +211,13 @@ pub fn get_option(descriptor: RawFd, level: i32, name: i32) -> std::result::Resu
     if answer == 0 { Ok(value) } else { Err(Errno::last()) }
 }
 
-/// Lets a TCP end fill its packets while others are in flight (RFC 896). Does nothing to another end.
+/// Lets a TCP end fill its packets while others are in flight (RFC 896). Has no effect on an end that is not TCP.
 pub fn enable_nagle(end: RawFd) {
     let _ = set_option(end, libc::IPPROTO_TCP, libc::TCP_NODELAY, 0);
 }
 
-/// Makes a TCP end send what it still holds. At the end of a batch no further data fills its packet, and the other end
-/// delays its acknowledgement by 40 ms.
+/// Makes a TCP end send what it still holds. At the end of a batch no further data fills the packet, and the other end
+/// would delay its acknowledgement by 40 ms.
 #[inline(always)]
 pub fn flush_held_data(end: RawFd) {
     let _ = set_option(end, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1);
@@ -231,7 +234,7 @@ pub fn own_and_peer_addresses(end: &OwnedFd) -> Option<[std::net::SocketAddr; 2]
 /// check, since socketpair(2) connects them.
 ///
 /// # Errors
-/// [`Error::Disproved`] with the addresses, where they are not.
+/// [`Error::Disproved`] with the addresses, if the ends are not connected to each other.
 pub fn verify_connected(ends: &[OwnedFd; 2]) -> Result<()> {
     let [near, far] = ends.each_ref().map(own_and_peer_addresses);
     match (near, far) {
@@ -287,7 +290,7 @@ pub fn open_socket(domain: i32, kind: i32, protocol: i32) -> std::result::Result
     }
 }
 
-/// 127.0.0.1 can be reached: a new network namespace has its loopback down.
+/// The need that 127.0.0.1 can be reached: in a new network namespace the loopback interface is down.
 pub const LOOPBACK: Need =
     Need::new(|_| Transport::Udp.connected_pair().map(drop).map_err(|e| e.to_string()));
 
@@ -300,10 +303,10 @@ pub fn size_text(bytes: usize) -> String {
 
 /// Bytes of an iteration: enough that waking the receiver costs little in comparison.
 const ITERATION_BYTES: usize = 1 << 20;
-/// Messages of an iteration at most, so that it takes no longer than a millisecond.
+/// The most messages in an iteration, so that it takes no longer than a millisecond.
 const MOST_MESSAGES: usize = 1024;
 
-/// Messages of this length in an iteration.
+/// The number of messages of this length in an iteration.
 pub fn messages_per_iteration(bytes: usize) -> usize {
     (ITERATION_BYTES / bytes).clamp(1, MOST_MESSAGES)
 }
@@ -313,7 +316,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_that_nobody_has_is_told_from_ports_that_are_used_up() {
+    fn a_missing_address_is_distinguished_from_used_up_ports() {
         let said = |call, errno: Errno| socket_error(call, errno.into()).to_string();
         assert!(said("bind to 127.0.0.1", Errno::EADDRNOTAVAIL).contains("ip address add"));
         assert!(said("bind to 127.0.0.1", Errno::EADDRINUSE).contains("no port is left"));

@@ -16,7 +16,7 @@ impl Order {
         Words::new().map(Self)
     }
 
-    /// Not 0 if the creator has returned, and if the task began before that.
+    /// Two flags: whether the creator has returned, and whether the task started before that.
     #[inline(always)]
     fn returned_and_early(&self) -> [&Word; 2] {
         [&self.0[0], &self.0[1]]
@@ -49,7 +49,7 @@ impl Order {
     }
 }
 
-/// How often a creation may be repeated because the new task started before its creator returned: the bracket then
+/// The number of times that a creation may be repeated because the new task started before its creator returned: the bracket then
 /// holds a part of the task's life, too.
 pub struct Repeats {
     left: u64,
@@ -57,7 +57,7 @@ pub struct Repeats {
 }
 
 impl Repeats {
-    /// For a batch of this many creations: four times as many, and 16.
+    /// The limit for a batch of this many creations: four times as many repetitions, plus 16.
     pub fn for_batch(iterations: u64) -> Self {
         let most = 4 * iterations + 16;
         Self { left: most, most }
@@ -65,8 +65,8 @@ impl Repeats {
 
     /// Decides whether the creation that `order` has seen counts. Called after the task has ended.
     ///
-    /// A creation that is repeated starts with a new time slice: a long call by a creator whose slice ends inside each
-    /// of them would otherwise give way at every return.
+    /// This yields the CPU, so that a repeated creation starts with a new time slice. Otherwise the slice of the creator
+    /// could end inside every long call, and the new task would run first at every return.
     ///
     /// # Errors
     /// [`Error::Disturbed`] if the repetitions are used up: other tasks want this CPU, or the scheduler runs new tasks
@@ -87,7 +87,7 @@ impl Repeats {
     }
 }
 
-/// Claims that tasks were created. The kernel counts those of the whole machine, so there must be at least one an
+/// Claims that tasks were created. The kernel counts those of the whole machine, so there must be at least one per
 /// iteration.
 pub fn tasks_were_created(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
     match delta.counted.created {
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_knows_who_came_first() {
+    fn a_child_that_starts_before_its_creator_returns_is_noticed() {
         let order = Order::new().expect("a mapping");
         for had_returned in [true, false] {
             order.clear_flags();

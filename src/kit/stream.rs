@@ -7,7 +7,7 @@
 //! # Invariants
 //!
 //! * **INSIDE**: all bytes that a loop accesses are within slices that the caller holds, exclusively if it writes
-//!   them. It does not access arrays that its operation does not use.
+//!   them. A loop does not access arrays that its operation does not use.
 //! * **OFFERED**: the processor has reported that it has the instructions of the loop.
 #![allow(unsafe_code)]
 
@@ -136,7 +136,7 @@ impl Means {
         wide.into_iter().find(|means| means.is_offered()).unwrap_or(Self::Scalar)
     }
 
-    /// Whether this processor has it and the kernel saves its registers.
+    /// Whether this processor has the instructions and the kernel saves their registers.
     pub fn is_offered(self) -> bool {
         matches!(self, Self::Scalar | Self::Library) || here::is_offered(self)
     }
@@ -155,7 +155,7 @@ impl Means {
     }
 }
 
-/// The arrays of a stream. Those that its operation does not use may be empty.
+/// The arrays of a stream. An array that its operation does not use may be empty.
 pub struct Arrays<'a> {
     /// Written or updated.
     pub to: &'a mut [u8],
@@ -171,7 +171,7 @@ pub struct Stream {
     operation: Operation,
     means: Means,
     turns: Loop,
-    asks_ahead: bool,
+    prefetches: bool,
 }
 
 impl Stream {
@@ -184,19 +184,19 @@ impl Stream {
             Means::Library => library::find_loop(operation),
             _ => here::turns(operation, means),
         };
-        turns.map(|turns| Self { operation, means, turns, asks_ahead: false })
+        turns.map(|turns| Self { operation, means, turns, prefetches: false })
     }
 
-    /// Replaces the loop, for arrays in main memory, by one that prefetches the lines it will write or read, if there
-    /// is one.
+    /// Replaces the loop by one that prefetches the lines it will write or read, if there is such a loop. For arrays in
+    /// main memory.
     pub fn with_prefetch(self) -> Self {
         let ahead = here::ahead(self.operation, self.means);
-        Self { turns: ahead.unwrap_or(self.turns), asks_ahead: ahead.is_some(), ..self }
+        Self { turns: ahead.unwrap_or(self.turns), prefetches: ahead.is_some(), ..self }
     }
 
     /// Whether the loop prefetches.
     pub fn has_prefetch(&self) -> bool {
-        self.asks_ahead
+        self.prefetches
     }
 
     /// Performs the operation `passes` times on the common length of the arrays. [`Operation::Read`] returns the sum
@@ -220,7 +220,7 @@ impl Stream {
             let to = arrays.to.as_mut_ptr().wrapping_add(head);
             // The loop begins at `head`, so its constant begins with the byte that belongs there.
             let constant = constant.rotate_right(8 * (head as u32 % 8));
-            // SAFETY: INSIDE: `length` is that of the shortest array in use. OFFERED: verified in `new`.
+            // SAFETY: INSIDE: `head + body` is at most the length of the shortest array in use. OFFERED: verified in `new`.
             sum = unsafe { (self.turns)(to, x, y, body, passes, constant) };
         }
         for part in [0..head, head + body..bytes] {
@@ -231,6 +231,7 @@ impl Stream {
         sum
     }
 
+    /// Length in bytes of the shortest array that the operation uses.
     fn common_length(&self, arrays: &Arrays) -> usize {
         let (to, x, y) = (arrays.to.len(), arrays.x.len(), arrays.y.len());
         match self.operation {

@@ -27,7 +27,7 @@ use std::ptr::null;
 
 /// The exit code of a child whose program could not be executed, as of a shell.
 pub const NOT_EXECUTED: i32 = 127;
-/// The answer in place of a call whose child is in assembly that is not written for this processor.
+/// The answer on a processor for which the child's assembly is not written.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
 const NOT_WRITTEN: i64 = -(libc::ENOSYS as i64);
 
@@ -48,7 +48,7 @@ pub fn fork_exit() -> i64 {
     fork_do_exit(|| ())
 }
 
-/// fork(2) by the C library; the child does its part, which must not panic, and exits.
+/// fork(2) by the C library; the child runs `part`, which must not panic, and exits.
 #[inline(always)]
 pub fn fork_do_exit(part: impl FnOnce()) -> i64 {
     // SAFETY: ENDS.
@@ -85,7 +85,7 @@ impl Stack {
         Ok(Self(MmapMut::map_anon(Self::BYTES).map_err(refused)?))
     }
 
-    /// Address of its upper end, page-aligned as both architectures require.
+    /// Address of the stack's upper end, page-aligned as the architectures require.
     pub fn top(&mut self) -> usize {
         self.0.as_mut_ptr_range().end as usize
     }

@@ -1,10 +1,10 @@
-//! Ends of waits that take too long. An [`Alarm`] interrupts calls that block, so that a wait for a partner that has ended or
-//! hangs ends. A [`Watchdog`] ends a wait inside a timed part, and costs one store when it does not.
+//! Timers that end waits that take too long. An [`Alarm`] interrupts calls that block, so that no thread waits forever for a
+//! partner that hangs or has ended. A [`Watchdog`] ends a wait inside a timed part; a wait that ends in time costs one store.
 //!
-//! Each is a timer that signals the thread that made it, and no other. The handler does not restart system calls: a call
-//! that it interrupts returns `EINTR`. If it finds the same wait for a child as the last time, it kills the child. So a
-//! watchdog ends a wait after one to two periods, and a program that was stopped as a whole is not blamed at once when it
-//! continues. An alarm is set while no wait is noted.
+//! Each of the two is a timer that signals the thread that made it, and no other. The handler does not restart system calls: a call
+//! that it interrupts returns `EINTR`. If it finds the same wait for a child at two expirations in a row, it kills the child.
+//! A watchdog therefore ends a wait after one to two periods, and does not fire at once when a program that was stopped as a
+//! whole continues. An alarm is set only while no wait is noted.
 //!
 //! # Invariants
 //!
@@ -24,7 +24,7 @@ use std::time::Duration;
 /// The usual period: no wait of an operation takes a hundredth of it.
 pub const PERIOD: Duration = Duration::from_secs(5);
 
-/// A signal that nothing else in this crate uses, nor do profilers. Its handler stays installed after the watchdog is
+/// A signal that neither the rest of this crate nor profilers use. Its handler stays installed after the watchdog is
 /// dropped; a program that is executed has the default action again.
 const SIGNAL: Signal = Signal::SIGVTALRM;
 
@@ -102,7 +102,7 @@ impl Watchdog {
         WATCH.with(|watch| watch.wait.store(0, Ordering::Relaxed));
     }
 
-    /// A sentence about a wait that the watchdog has ended. Each is reported once.
+    /// A sentence about a wait that the watchdog has ended. Each such wait is reported once.
     pub fn take_expired_sentence(&self) -> Option<String> {
         let expired = WATCH.with(|watch| watch.expired.swap(false, Ordering::SeqCst));
         expired.then(|| format!("nothing happened for {} s, and it was ended", self.period.as_secs_f64()))
@@ -115,7 +115,7 @@ impl Drop for Watchdog {
     }
 }
 
-/// A timer for the calling thread, which is not set yet, and the handler of its signal.
+/// Installs the handler of the signal and makes a timer for the calling thread. The timer is not set yet.
 fn new_timer(call: &str) -> Result<Timer> {
     let action = SigAction::new(SigHandler::Handler(end_stuck_wait), SaFlags::empty(), SigSet::empty());
     // SAFETY: HANDLER.
@@ -124,7 +124,7 @@ fn new_timer(call: &str) -> Result<Timer> {
     Timer::new(ClockId::CLOCK_MONOTONIC, event).map_err(|e| limit::timer_error(call, e))
 }
 
-/// The period of an alarm after its first signal: a signal that arrives just before a call blocks does not interrupt it.
+/// The period of an alarm after its first signal. It repeats, since a signal just before a call blocks does not interrupt it.
 const AGAIN: Duration = Duration::from_millis(10);
 
 /// An alarm for the thread that made it.
@@ -143,7 +143,7 @@ impl Alarm {
     pub fn run_with_limit<T>(&mut self, limit: Duration, f: impl FnOnce() -> T) -> T {
         self.set_timer(Expiration::IntervalDelayed(limit.into(), AGAIN.into()));
         let value = f();
-        // An expiration after no time is none.
+        // An expiration after zero time disarms the timer.
         self.set_timer(Expiration::OneShot(Duration::ZERO.into()));
         value
     }
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn another_wait_each_time_is_progress() {
+    fn a_new_wait_each_time_does_not_expire() {
         let watchdog = Watchdog::for_this_thread(SHORT).expect("a timer");
         let begun = std::time::Instant::now();
         for turn in 0.. {
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_after_the_watch_is_not_interrupted() {
+    fn a_call_after_the_alarm_has_ended_is_not_interrupted() {
         let mut alarm = Alarm::new().expect("an alarm");
         assert_eq!(alarm.run_with_limit(Duration::from_millis(20), || 7), 7);
         let limit = libc::timespec { tv_sec: 0, tv_nsec: 40_000_000 };

@@ -1,24 +1,24 @@
 //! # What is timed
 //! Processing memory in order: `read` adds up its words, `write` stores a constant, `copy` copies one half to the
 //! other, `update` adds to each word in place; `scale`, `add` and `triad` are STREAM's. The last part of an id is the
-//! size of all arrays together. An iteration moves 16 KiB (15 with three arrays), counting reads and writes alike: of
-//! a large size the next part each time, round and round. The loops use the widest vectors of the machine; `scalar`,
+//! size of all arrays together. An iteration moves 16 KiB (15 with three arrays), counting reads and writes alike; in
+//! larger arrays each iteration takes the next part, and starts over at the end. The loops use the widest vectors of the machine; `scalar`,
 //! `sse2`, `avx2`, `avx512` and `neon` name others. `nt` stores past the caches. `memcpy` and `memset` are the C
-//! library's, `rep-movsb` and `rep-stosb` the processor's own loops: there an iteration is one call for the whole
-//! size. `strided-256MiB` visits the lines of 256 MiB a stride apart, then those between, until every byte was read or
+//! library's, `rep-movsb` and `rep-stosb` the processor's own loops: for these four an iteration is one call for the
+//! whole size. `strided-256MiB` visits the lines of 256 MiB a stride apart, then those between, until every byte was read or
 //! written. Above 16 MiB STREAM's three prefetch the lines that they will write where that helps (Intel), and `copy-nt`
-//! alternates between four pages and prefetches what it will read, if the processor can. `all` is a thread on every
-//! CPU and `two` a thread on each of two, all on memory of their own of that size, from a common signal until the last
-//! has finished. A fence, which is timed, waits until the stores are visible to all CPUs. `read-node-256MiB/N` reads the memory of
-//! NUMA node N from the CPU that `--cpu` names.
+//! alternates between four pages and prefetches what it will read, if the processor can. `all` runs a thread on every
+//! CPU and `two` a thread on each of two, each on memory of its own of that size; the time runs from a common signal until
+//! the last thread has finished. A fence, which is timed, waits until the stores are visible to all CPUs. `read-node-256MiB/N`
+//! reads the memory of NUMA node N from the CPU that `--cpu` names.
 //!
 //! # What is not
 //! Mapping, first touch by the CPU that will use the memory, filling, and verifying the results.
 //!
 //! # How we know
 //! The words that are read are consecutive numbers: each batch's sum must be that of the closed form. At set-up every
-//! written word is verified; then, before each batch, words ahead are spoilt, and afterwards must hold the
-//! operation's result. A loop that does not run, or skips a word, ends the case. There are no page faults in the
+//! written word is verified; then, before each batch, some words ahead are overwritten with wrong values, and afterwards
+//! must hold the operation's result. A loop that does not run, or skips a word, ends the case. There are no page faults in the
 //! timed part. Up to 32 KiB, and in `base-pages`, the memory is in base pages; everything else is in transparent huge
 //! pages of 2 MiB, for each thread: `/proc/self/smaps` must show them, or the case is skipped. The evidence names the
 //! vectors.
@@ -26,7 +26,7 @@
 //! # What fools it
 //! Zeroes: Zen 4 performs non-temporal stores of zeroes more than three times as fast as those of other values, and
 //! `memset` to zero of a large size uses them. Hence the pattern, and `zeroes` for comparison. Large caches: a size
-//! is not a level; read on the curve where a level ends. Dirty lines: the writes of a batch evict the dirty lines of
+//! is not a cache level; the curve shows where a level ends. Dirty lines: the writes of a batch evict the dirty lines of
 //! the one before, so their write-back is paid for, unless all of them are read in between: hence few words are
 //! verified. Neighbours: a note below the table names programs that kept other CPUs busy meanwhile; but on a shared
 //! host other guests use the memory too, and no counter of this machine shows it. Chiplets: those of EPYC write to
@@ -34,17 +34,18 @@
 //! on one chiplet write together as much as one alone, and twice as much on two.
 //!
 //! # Reading the number
-//! A stride of 64 bytes is in order; what `strided` falls to is what a core has without prefetchers. They know strides
-//! within a page, so the last ones leave it with each line; the other line of a pair comes half a round later.
+//! A stride of 64 bytes reads in order; the value to which `strided` falls is a core's bandwidth without prefetchers. These
+//! recognise strides within a page, so the largest strides leave the page with each line; the other line of a pair follows
+//! half a round later.
 //! `bandwidth` counts the program's bytes, as STREAM does: a copy reads and writes, and counts twice what mbw and
 //! perf count. A processor that must read a line before it can write a part of it moves more than that: this
 //! read-for-ownership is not counted. If stores past the caches are twice as fast, that is what they save; a core
 //! that recognises writes of whole lines may save it by itself. `cycle` is bytes per core cycle, to be compared with
-//! the width of the ports: of Zen 4 two loads of 32 bytes or one of 64, and one store of 32. `share` is the part of
-//! what the machine's memory modules could transfer, if their speed is known; the evidence says why if it is not. The
+//! the width of the ports: of Zen 4 two loads of 32 bytes or one of 64, and one store of 32. `share` is the fraction
+//! of what the machine's memory modules could transfer, if their speed is known; if not, the evidence says why. The
 //! lines that one core has outstanding are its bandwidth times the latency, over 64 bytes (Little's law). Loads have
-//! as many as the independent chains of `chase` show; a read in order has more because prefetchers fetch lines, and
-//! no program can count those: there is no bound on them here.
+//! as many as the independent chains of `chase` show. A read in order has more, because prefetchers fetch lines, and no
+//! program can count these lines: no bound is given here.
 //!
 //! # Source
 //! perf bench `numa mem`; Intel's Memory Latency Checker (nodes against nodes); McCalpin's STREAM (the four operations and the way of counting); lmbench's `bw_mem` (McVoy and Staelin 1996); CSE
@@ -82,7 +83,7 @@ pub const GROUP: Group = Group::new("bandwidth", include_str!("bandwidth.rs"), c
         all_cpus_curve("bandwidth/write-all/", "write"),
         all_cpus_curve("bandwidth/copy-all/", "copy"),
     ])
-    // 2: STREAM's three prefetch on Intel's processors only. 3: a sample is whole rounds of the arrays.
+    // Since version 2 STREAM's three prefetch on Intel's processors only; since 3 a sample is whole rounds of the arrays.
     .version(3)
     .headlines(&[
         Headline::new(37, "read/256MiB", "memory read").with_figure("bandwidth").as_answer(),
@@ -156,8 +157,8 @@ fn case_of_variant(variant: Variant) -> Case {
     }
 }
 
-/// The plan at the scale of `place`: a smoke run does the same on less memory. A call for a whole array would then
-/// not be what its id says, and is skipped.
+/// The plan at the scale of `place`: a smoke run does the same on less memory. A case with one call for a whole
+/// array would then not be what its id says, and is skipped.
 fn plan_at_scale(plan: Plan, place: &Place) -> Result<Plan> {
     match place.scale {
         Scale::Smoke if plan.bytes > SMOKE && plan.calls_whole_array() => Err(Error::Missing(
@@ -169,7 +170,7 @@ fn plan_at_scale(plan: Plan, place: &Place) -> Result<Plan> {
     }
 }
 
-/// The evidence of a workload.
+/// The sentences of evidence: that of the workload and, for arrays in main memory, that on the memory modules.
 fn evidence(plan: &Plan, workload: String) -> Vec<String> {
     let limit = (plan.memory_level() == Level::Memory)
         .then(|| memory_module::bandwidth_limit().map_or_else(|why| why, |(_, sentence)| sentence));
@@ -228,13 +229,13 @@ fn parallel_workloads(crowd: Parallelism, plan: Plan, place: &Place) -> Result<i
     Ok(WithEvidence::new(inner, evidence(&plan, format!("each {}", descriptions.join(", and ")))))
 }
 
-/// The lock is never contended: in a batch only the workload's thread takes it, between two only the measuring thread.
+/// Locks a workload, without contention: during a batch only its thread takes the lock, otherwise only the measuring thread.
 fn lock_workload(workload: &Mutex<Workload>) -> MutexGuard<'_, Workload> {
     workload.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The claim that there was no page fault, which costs more than moving a page. A kernel that migrates pages to the CPU
-/// that uses them, or makes them huge, causes some for a while.
+/// The claim that there was no page fault: one costs more than reading or writing a page. A kernel that migrates pages to
+/// the CPU that uses them, or makes them huge, causes some faults for a while.
 fn claim_no_faults(delta: &Delta, _: u64) -> Judged {
     match (delta.counted.minor_faults, delta.counted.major_faults) {
         (0, 0) => Ok("no page fault in it".into()),

@@ -10,21 +10,21 @@
 //!
 //! # How we know
 //! At least every 20 ms mincore(2) must report every page of the file in the cache, and no byte may have come from a
-//! device since the last check (`/proc/self/io`). A check at every batch would evict the processor's caches before
-//! the small ones. What was read last begins with its own number. The witness sees `pread` and `copy_file_range`
-//! entered once per block. For the file cache, the kernel has accepted the limit: its own account of the group's
-//! cached bytes is `cached` below the table, and may not exceed it.
+//! device since the last check (`/proc/self/io`). A check at every batch would empty the processor's caches before
+//! small batches. The block that was read last must begin with its own number. The witness sees `pread` and `copy_file_range`
+//! entered once per block. For the file cache, the kernel must have accepted the limit: its own count of the
+//! group's cached bytes, `cached` below the table, may not exceed the limit.
 //!
 //! # What fools it
 //! The processor's caches: 8 MiB that are read again and again may stay in the last level, and so may the buffer; the
 //! curve of `pread-by-file` shows it. On Btrfs and XFS `copy_file_range` may share blocks in place of copying bytes,
 //! and is then fast at any length. If a file that is read in order is a little larger than the cache, keeping the
 //! pages used last is the worst rule: all of it is read from the device again. Kernels since 3.15 keep a part, so the
-//! fall is no cliff. A host may cache the guest's disk.
+//! bandwidth falls gradually. A host may cache the guest's disk.
 //!
 //! # Reading the number
-//! `bandwidth` against the length of the file falls where the file no longer fits. That is the size of the file
-//! cache: the limit less what else the group holds. `syscost file-cache` finds that of the whole machine.
+//! `bandwidth` falls at the length of file that no longer fits. This length is the size of the file cache: the limit
+//! less what else the group holds. `syscost file-cache` finds the size of the whole machine's file cache.
 //!
 //! # Source
 //! CSE 221 project report (files of 0.5 to 14 GB read again: 8 GB/s up to 4 GB, far less beyond); lmbench's
@@ -87,7 +87,7 @@ const WAYS: [(&str, &str, ReadBlock, Option<Call>); 4] = [
 ];
 /// Lengths of a block.
 const BLOCKS: [(&str, usize); 2] = [("4KiB", 4 << 10), ("1MiB", 1 << 20)];
-/// Those that only full scale measures.
+/// Lengths of files that are measured at full scale only.
 const BETWEEN: [&str; 3] = ["256KiB", "512KiB", "1536KiB"];
 /// The length of the file of most cases.
 const FILE: u64 = 8 * MIB;
@@ -153,9 +153,10 @@ fn block_read_set_up(way: ReadBlock, bytes: u64, block: usize) -> SetUp {
     })
 }
 
-/// How long the file is read before anything is timed: some twenty times round. A cache that all cores share keeps what was
-/// used again, and a process whose proof has read the file for long found more of it there than others: of one run's processes
-/// 4 KiB took 303 to 457 ns. Eight runs in pairs: they lay 8, 4, 12, 32, 18 and 20 % apart without it, 5, 2, 1, 5, 7, 10 with it.
+/// How long the file is read before anything is timed: some twenty rounds. A cache that all cores share keeps lines that were
+/// used again, and a process whose proof had read the file for long found more of the file there: among the processes of one
+/// run 4 KiB took 303 to 457 ns. Eight runs in pairs: they lay 8, 4, 12, 32, 18 and 20 % apart without this time, and 5, 2, 1,
+/// 5, 7 and 10 % with it.
 const WARMING: Duration = Duration::from_millis(20);
 
 impl Reader {
@@ -203,7 +204,7 @@ impl Reader {
         at
     }
 
-    /// Verifies that what was read last is the block of this offset.
+    /// Verifies that the block read last is the one at this offset.
     fn check_block(&mut self, at: u64) -> Result<()> {
         if self.is_in_other {
             let read = self.other.file().read_exact_at(&mut self.buffer, 0);
@@ -231,12 +232,12 @@ struct Cached {
     proof: Proof,
     /// When the cache was last checked, if it was.
     checked: Option<Instant>,
-    /// The process that checks. A witness's child does not: its calls would depend on how long its batch takes.
+    /// The process that checks. A witness's child does not, since its calls would then depend on the time of its batch.
     owner: u32,
     way: ReadBlock,
 }
 
-/// The least time between two checks of the cache.
+/// The least time between two checks of the page cache.
 const UNCHECKED: Duration = Duration::from_millis(20);
 
 impl Cached {

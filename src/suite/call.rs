@@ -9,13 +9,13 @@
 //!
 //! # How we know
 //! A witness steps through 64 iterations and counts how often execution reaches the callee's first instruction: once an
-//! iteration, so the call was not inlined. The control, the same loop without the call, is measured in alternation. That a
-//! call costs more is not claimed: a core may hide one behind the other.
+//! iteration, so the call was not inlined. The control, the same loop without the call, is measured in alternation. It is
+//! not claimed that a call costs more: a core may overlap the call with the loop.
 //!
 //! # What fools it
-//! A compiler that sees an empty body drops its arguments even under a ban on inlining, and it calls what it cannot see
-//! through a register, even where the source names it (so did version 1 of this group). Hence the loops are in assembly,
-//! each with its callee beside it. An argument that stays in its register need not be moved: here each is loaded again, since a
+//! A compiler that sees an empty body drops its arguments even under a ban on inlining. If it does not see the
+//! body, it calls through a register, even where the source names the function (as in version 1 of this group). Hence the loops are
+//! in assembly, each with its callee beside it. An argument that stays in its register need not be moved: here each is loaded again, since a
 //! callee may change these registers. Beyond six integer arguments (eight on AArch64) or eight floating-point ones the stack is
 //! used. An out-of-order core overlaps the loads with the call: a slope below one cycle an argument is no error. `mixed` repeats
 //! u32, f64, u64, f32. Where the callee lies and what the branch predictor has learnt decide a cycle in five (`syscost help limits`).
@@ -24,7 +24,7 @@
 //! An iteration has three taken branches: the call, the return, which the return-stack buffer predicts, and the loop's own.
 //! Zen 4 and Zen 5 take four cycles for them. Redwood Cove takes one, as it does for the loop without the call; two calls in a
 //! row take two and four of them four, so that a call costs a cycle there and *net* says nothing. The line through arity 0 to 8
-//! shows what one more argument costs, with its interval: a third of a cycle where three loads are done in each.
+//! shows what one more argument costs, with its confidence interval: a third of a cycle on a core that does three loads a cycle.
 //!
 //! # Source
 //! CSC501 project report (0.357 ns an argument, 0 to 7 unsigned arguments, unoptimised), CSE 221 project report (a

@@ -14,31 +14,31 @@
 //! Drawing and linking the ring, and the first round, which brings it into the caches as far as it fits. A ring of at
 //! most 32768 slots is also walked round once or twice before each batch, since the work between two batches has used
 //! the caches. A sample of a larger ring is a whole round, up to 262144 steps, so that this work displaces less than 1 %
-//! of what a sample visits. In larger rings of a predictable order 8192 steps let the prefetchers recognise it again. The
+//! of what a sample visits. In larger rings of a predictable order, 8192 untimed steps let the prefetchers recognise the order again. The
 //! loop's counter runs in parallel with the loads, which do not depend on it: 64 of them are in each turn.
 //!
 //! # How we know
 //! The linked ring is walked once and must return to its first slot after exactly as many steps as it has slots, none
 //! of them twice; each slot is given its position meanwhile. Every batch must end at the expected position. The next
 //! batch continues there: a slot is visited again only after all others, so that a batch that is shorter than the
-//! ring gains nothing from the one before. Of a ring beyond 16 MiB a sample sees only a part, and all samples together
-//! may not see the whole: in random order this is a fair draw of its slots, and a ring of 256 MiB has four million,
-//! which would take half a second per round. No page fault may occur between the two readings of the clock. The kind of
+//! ring gains nothing from the one before. A sample of a ring beyond 16 MiB visits only a part of it, and all samples
+//! together may not visit the whole: in random order they are a random selection of its slots. A ring of 256 MiB has four
+//! million slots, and a round would take half a second. No page fault may occur between the two readings of the clock. The kind of
 //! page is verified with `/proc/self/smaps`, or the case is skipped. Time grows in proportion to the number of steps.
 //!
 //! # What fools it
-//! Prefetchers: they know every order here but the random ones. In large rings `stride`, `quarters`, `list` and,
+//! Prefetchers: they recognise every order here but the random ones. In large rings `stride`, `quarters`, `list` and,
 //! because lines are fetched in pairs, `within-pages` are bound by bandwidth: `bandwidth` says how much, and a note
 //! below the table says which cases were. Page walks: beyond the reach of the translation caches `random` pays for
 //! them too, `random-huge` hardly. A guest also pays for the walk of its host, whose pages may be small where the
 //! guest's are huge. The last level is shared with other CPUs, and a guest may not get the size that its kernel
-//! reports. Lines are 64 bytes here; on a processor with longer lines two slots share one. A core frequency that
-//! changes while the counter's does not.
+//! reports. Lines are 64 bytes here; on a processor with longer lines two slots share one. The core frequency
+//! may change while the counter's does not.
 //!
 //! # Reading the number
 //! Divide by the core's cycle, the addition of `known_work`: 4 or 5 cycles is the first level, 12 to 17 the second.
 //! The true latency of memory is `random-huge/256MiB`; `random/256MiB` is what a program with ordinary pages sees.
-//! `walk` of `tlb-4KiB` is what a step costs more than with as many lines in few pages: nothing within the reach of
+//! `walk` of `tlb-4KiB` is the additional cost of a step, compared with as many lines in few pages: nothing within the reach of
 //! the first translation cache, some cycles within that of the second, then a page walk. At 64 MiB it contains more:
 //! 16384 lines are 1 MiB, and their entries in the page tables 128 KiB, in a guest as much again. A second level of 1
 //! MiB holds the lines of the control but not all of these, so that the difference includes data misses besides

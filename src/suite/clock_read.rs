@@ -97,7 +97,7 @@ fn cases() -> Vec<Case> {
         .collect()
 }
 
-/// The processor has the read that closes a bracket.
+/// The need that the processor has `rdtscp`, the read that closes a bracket.
 #[cfg(target_arch = "x86_64")]
 const RDTSCP: Need = Need::new(|_| ensure(arch::has_rdtscp(), || arch::NO_RDTSCP.into()));
 
@@ -153,7 +153,7 @@ fn counter_reads() -> Vec<Case> {
     ]
 }
 
-/// No counter of another processor is known.
+/// On other processors no counter is known.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
 fn counter_reads() -> Vec<Case> {
     Vec::new()
@@ -184,7 +184,7 @@ fn rust_clock_cases() -> [Case; 2] {
     cases.map(|case| case.claim(Claim::Calls(time::clock_gettime_address)))
 }
 
-/// Brackets around nothing, one at a time. The one of 2010 has ends of its own, so it notes its ticks itself.
+/// Brackets around nothing, one at a time. The bracket of 2010 has reads of its own, so it records its ticks itself.
 fn bracket_cases() -> Vec<Case> {
     let own =
         bracket_case("bracket/own", "what this crate's clock says of nothing", |clock| clock.time(|| ()))
@@ -202,6 +202,7 @@ fn bracket_cases() -> Vec<Case> {
     vec![own]
 }
 
+/// The case of reading the time by `how`, one read after another.
 fn read<T>(name: impl Into<String>, title: impl Into<String>, how: impl Fn() -> T + Copy + 'static) -> Case {
     Case::looped(name, title, move |n| {
         for _ in 0..n {
@@ -211,6 +212,7 @@ fn read<T>(name: impl Into<String>, title: impl Into<String>, how: impl Fn() -> 
     .claim(Claim::Linear)
 }
 
+/// The case of single brackets around nothing; `once` returns the time of one.
 fn bracket_case(name: &'static str, title: &'static str, once: fn(&Clock) -> Ticks) -> Case {
     let one_by_one = set_up(move |_| Ok(move |n: u64, clock: &Clock| Ok((0..n).map(|_| once(clock)).sum())));
     Case::new(name, title, one_by_one).claim(Claim::NeverEnters).one_by_one()

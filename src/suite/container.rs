@@ -1,27 +1,28 @@
 //! # What is timed
 //! The start of a container, as a runtime does it. `start`: a process enters new namespaces for users, mounts, processes, the
 //! network, IPC and the host's name; maps its user; makes the first process, which makes a directory its root (`pivot_root`),
-//! installs a filter of system calls of 16 instructions, and executes a program of 129 bytes, which exits; until that process is reaped.
-//! The other cases are the steps of it, in this order: `namespaces`, `user-map`, `first-process`, `root`, `filter`, `exec`.
+//! installs a filter of system calls of 16 instructions, and executes a program of 129 bytes, which exits. The time ends when that
+//! process is reaped. The other cases are the steps of `start`, in this order: `namespaces`, `user-map`, `first-process`, `root`,
+//! `filter`, `exec`.
 //! `cgroup-move`: a process moves itself into a control group.
 //!
 //! # What is not
-//! The process that does all this, a child for each iteration; the directory and the program; making the control group. No
-//! file system is made, no network device, no limit, and no `/proc` is mounted, which real runtimes do, too.
+//! The process that does all this, a child for each iteration; the directory and the program; making the control group. Real
+//! runtimes also make file systems and network devices, set limits and mount `/proc`; none of this is done here.
 //!
 //! # How we know
-//! After each start the links of /proc/self/ns must have changed, the first process must have been answered the number 1, there
-//! must be no `/proc` in its root, the filter must have answered a call that does not exist, and the program must have ended with code 0. A
-//! step that is left out is none of these. The group's file names the process that has moved.
+//! After each start the links of /proc/self/ns must have changed, the first process must have the process id 1, there
+//! must be no `/proc` in its root, the filter must have answered a call that does not exist, and the program must have ended
+//! with code 0. If a step is left out, one of these checks fails. The file of the control group must name the moved process.
 //!
 //! # What fools it
 //! The kernel takes namespaces apart later, in its own threads: that costs CPU time after the end of the case, and a start waits
 //! for the lock of the network namespaces while others are taken apart. `first-process` contains a fork, whose cost grows with
-//! the parent's memory. A case that may not make user namespaces is skipped: as in most containers, and where
+//! the parent's memory. A case is skipped where it may not make user namespaces: in most containers, and where
 //! `kernel.apparmor_restrict_unprivileged_userns` is 1.
 //!
 //! # Reading the number
-//! The steps add up to `start`. What a runtime takes above it is its own: it reads files, parses, and starts helpers.
+//! The steps add up to `start`. The time that a runtime takes beyond that is its own: it reads files, parses, and starts helpers.
 //!
 //! # Source
 //! The OCI runtime specification; runc and crun; unshare(2), user_namespaces(7), pivot_root(2), cgroups(7).
@@ -64,11 +65,11 @@ const USER_MAP: usize = 1;
 const FIRST_PROCESS: usize = 2;
 const ROOT: usize = 3;
 const FILTER: usize = 4;
-/// What follows the filter is checked here, in 2 µs that belong to no step.
+/// After the filter the process checks that it is confined, in 2 µs that belong to no step.
 const CHECK: usize = 5;
 const EXEC: usize = 6;
 const END: usize = 7;
-/// Words of the shared page behind those of the times: the error number of a refusal, and whether no program was executed.
+/// Words of the shared page after those of the times: the error number of a refusal, and whether no program was executed.
 const REFUSED: usize = 20;
 const NOT_EXECUTED: usize = 21;
 
@@ -83,7 +84,7 @@ pub(super) const ROWS: &[Row] = operation_rows! {
     "cgroup-move", "a process moved into a control group", Proof::Each("the file of the group named the process"), 10_000.0, 60_000.0, "a file opened and written, a lock that waits for all CPUs", move_to_group;
 };
 
-/// The time from the beginning of a step to that of another. A liar leaves out the first of them.
+/// Times from the beginning of step `from` to the beginning of step `to`. A liar leaves out step `from`.
 fn steps(place: &Place, from: usize, to: usize, omit: Omit) -> Result<Box<dyn Subject>> {
     let left_out = (omit == Omit::Operation).then_some(from);
     check_all_named(&namespaces())?;
@@ -98,7 +99,7 @@ fn steps(place: &Place, from: usize, to: usize, omit: Omit) -> Result<Box<dyn Su
     })
 }
 
-/// A start under way.
+/// The start of a container while it is in progress.
 struct Start<'a> {
     times: Words,
     clock: &'a Clock,
@@ -106,29 +107,32 @@ struct Start<'a> {
 }
 
 impl Start<'_> {
+    /// Stores the time as the beginning of this step.
     fn note(&self, step: usize) {
         let Ticks(now) = self.clock.stop();
         self.times[2 * step].value.store(now as u32, SeqCst);
         self.times[2 * step + 1].value.store((now >> 32) as u32, SeqCst);
     }
 
+    /// The time at which this step began, ticks.
     fn time(&self, step: usize) -> u64 {
         let [low, high] = [2 * step, 2 * step + 1].map(|at| u64::from(self.times[at].value.load(SeqCst)));
         low | high << 32
     }
 
-    /// Notes the time, and does the step.
+    /// Stores the time, and does the step unless it is left out.
     fn step(&self, step: usize, operate: impl FnOnce() -> nix::Result<()>) -> nix::Result<()> {
         self.note(step);
         if self.left_out == Some(step) { Ok(()) } else { operate() }
     }
 
+    /// Runs all steps, and verifies that the namespaces are new and that the program ran.
     fn run(&self, root: &Path) -> Result<()> {
         let refused = |call: &'static str| move |errno| Error::from_case_errno(call, errno);
         let (user, group, before) = (Uid::effective(), Gid::effective(), namespaces());
         self.step(NAMESPACES, || unshare(all_namespaces())).map_err(namespace_refusal)?;
         let mut status = -1;
-        // Without namespaces of its own nothing that follows may be done.
+        // Without namespaces of its own the process must not do what follows.
         if self.left_out != Some(NAMESPACES) {
             status = self.run_in_namespaces(root, (user, group))?;
         }
@@ -148,7 +152,7 @@ impl Start<'_> {
         )))
     }
 
-    /// Returns the status with which the first process ended.
+    /// Maps the user and runs the first process. Returns the status with which that process ended.
     fn run_in_namespaces(&self, root: &Path, (user, group): (Uid, Gid)) -> Result<i32> {
         let map_user = || {
             write("/proc/self/setgroups", "deny")?;
@@ -161,7 +165,7 @@ impl Start<'_> {
         let mut status = -1;
         if self.left_out != Some(FIRST_PROCESS) {
             let first = task::fork_do_exit(|| {
-                // A program that was executed writes none of this.
+                // This is written only if no program was executed.
                 let refused = self.run_first_process(root).err().map_or(0, |errno| errno as u32);
                 self.times[REFUSED].value.store(refused, SeqCst);
                 self.times[NOT_EXECUTED].value.store(1, SeqCst);
@@ -172,6 +176,7 @@ impl Start<'_> {
         Ok(status)
     }
 
+    /// Does the steps of the first process. It executes the program only if it is confined.
     fn run_first_process(&self, root: &Path) -> nix::Result<()> {
         let _ = die_with_parent();
         let none = None::<&str>;
@@ -205,7 +210,7 @@ fn all_namespaces() -> CloneFlags {
         | CloneFlags::CLONE_NEWUTS
 }
 
-/// The kernel answers ENOSPC where a limit is reached, which may be 0 (namespaces(7)).
+/// The error of a refused unshare(2). ENOSPC means that a limit is reached, which may be 0 (namespaces(7)).
 fn namespace_refusal(errno: Errno) -> Error {
     match errno {
         Errno::ENOSPC => {
@@ -215,7 +220,7 @@ fn namespace_refusal(errno: Errno) -> Error {
     }
 }
 
-/// The users are mapped by files of /proc, and a namespace that has no name there is not of this kernel.
+/// Checks that /proc names every namespace: users are mapped by its files, and a namespace without a name is unknown here.
 fn check_all_named(namespaces: &[Option<PathBuf>]) -> Result<()> {
     ensure(namespaces.iter().all(Option::is_some), || {
         Error::Missing(
@@ -225,7 +230,7 @@ fn check_all_named(namespaces: &[Option<PathBuf>]) -> Result<()> {
     })
 }
 
-/// The kernel unpacks an initramfs into its first root, and `pivot_root` answers EINVAL there (pivot_root(2)).
+/// Checks that the root is not the kernel's first one, which holds an initramfs: `pivot_root` returns EINVAL there (pivot_root(2)).
 fn check_root_can_be_replaced(files: &KernelFiles) -> Result<()> {
     let mounts = files.read_text("proc/self/mountinfo").unwrap_or_default();
     match filesystem_type(&mounts, Path::new("/")) {
@@ -237,7 +242,7 @@ fn check_root_can_be_replaced(files: &KernelFiles) -> Result<()> {
     }
 }
 
-/// The namespaces of this process, and those of its children's numbers.
+/// The namespaces of this process; for process ids, the namespace of its children. `None` for one that /proc does not name.
 fn namespaces() -> [Option<PathBuf>; 6] {
     ["user", "mnt", "pid_for_children", "net", "ipc", "uts"]
         .map(|name| std::fs::read_link(format!("/proc/self/ns/{name}")).ok())
@@ -247,7 +252,7 @@ fn write(path: impl AsRef<Path>, text: &str) -> nix::Result<()> {
     std::fs::write(path, text).map_err(errno_of)
 }
 
-/// Moves a child into a group that it makes below its own, and back.
+/// Times the move of a child into a control group that it makes below its own. The child then moves back.
 fn move_to_group(_: &Place, omit: Omit) -> Result<Box<dyn Subject>> {
     each_in_child(move |clock| {
         let own = own_groups(&KernelFiles::live(), "pids").pop();

@@ -99,7 +99,7 @@ impl Contention {
         Ok(Self { own, buffer, others, counts, before, since, fairness: Vec::new(), rates: Vec::new() })
     }
 
-    /// Verifies that the others live, and at the end of a window that each has read.
+    /// Verifies that the other readers have not ended, and, at the end of a window, that each has read in it.
     fn check_others(&mut self) -> Result<()> {
         if let Some(fate) = self.others.iter_mut().find_map(Partner::fate) {
             return Err(fate.into_error("another reader: "));

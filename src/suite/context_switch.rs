@@ -5,7 +5,7 @@
 //! CPU and back, by two calls of `sched_setaffinity`.
 //!
 //! # What is not
-//! Their start, and the first writing of each working set.
+//! Starting the tasks, and the first writing of each working set.
 //!
 //! # How we know
 //! The kernel's accounts of every task are read before and after each sample: each task must have left the CPU at
@@ -15,7 +15,7 @@
 //! # What fools it
 //! Working sets that together exceed a cache cost more than the switch. The larger rings measure exactly that: their
 //! number is not the price of changing registers. The control reads one set, which stays in the cache, so that all
-//! refilling counts as part of the switch. For the last cache levels the physical pages of a set matter. The
+//! refilling counts as part of the switch. In the last cache levels the cost depends on the physical pages of a set, too. The
 //! neighbours of a guest share its last cache level.
 //!
 //! # Reading the number
@@ -61,9 +61,10 @@ const RINGS: [usize; 6] = [2, 4, 8, 16, 32, 96];
 const SETS_KIB: [usize; 5] = [0, 4, 16, 64, 256];
 /// Rings and sets of threads, enough to compare with processes.
 const OF_THREADS: [(usize, usize); 4] = [(2, 0), (8, 0), (8, 16), (32, 0)];
-/// Working sets, KiB, beside which a switch is the lesser part: where the pages of two processes lie decides then which of them is quicker.
+/// From this size on, KiB, reading a working set costs more than the switch: the placement of their pages then decides which
+/// of two processes is quicker.
 const LARGE_SET_KIB: usize = 256;
-/// A round of more microseconds than this is measured at full scale only.
+/// A ring whose round takes more microseconds than this is measured at full scale only.
 const LONGEST_US: usize = 100;
 
 fn cases() -> Vec<Case> {
@@ -102,7 +103,7 @@ fn sum_words(set: &[u64]) -> u64 {
     set.iter().fold(0, |sum, word| sum.wrapping_add(*word))
 }
 
-/// The control: as many hops, by one process.
+/// Times the control: as many hops, by one process and one pipe.
 fn time_one_process(pipe: &Bytes, set: &[u64], hops: u64, clock: &Clock) -> Result<Ticks> {
     let mut lowest = 0;
     let ticks = clock.time(|| {
@@ -114,7 +115,7 @@ fn time_one_process(pipe: &Bytes, set: &[u64], hops: u64, clock: &Clock) -> Resu
     if lowest < 0 { Err(explain_refusal("pipe", lowest, &mut [], 1)) } else { Ok(ticks) }
 }
 
-/// The ring. The measuring thread is its first task.
+/// Sets up a ring, whose first task is the measuring thread.
 fn ring_set_up(kind: Kind, ring: usize, kib: usize) -> SetUp {
     set_up(move |place| {
         let at = (Placement::Same.partner_cpu(place)?, Class::Ordinary);
@@ -220,7 +221,7 @@ impl Subject for Moving {
             }
         });
         if let Some(errno) = refused {
-            // So that the thread is where the harness expects it.
+            // The thread must be on the CPU where the harness expects it.
             let _ = self.sets[1].apply();
             return Err(Error::from_case_errno("sched_setaffinity", errno));
         }

@@ -1,8 +1,8 @@
 //! # What is timed
 //! A cache line that moves from one core to another and back: two threads poll one word, and each waits for the value
 //! that the other writes. `neighbour` is the measuring CPU and the highest other. In `every-pair` all pairs of CPUs do
-//! that in turn, each at least 64 times a batch, of which fewer iterations are a share: the figure is their mean, and
-//! the matrix below the table has each.
+//! that in turn, each at least 64 times a batch; fewer iterations are charged their share of the time. The figure is the
+//! mean of all pairs, and the matrix below the table shows each pair.
 //!
 //! # What is not
 //! The start of the threads. In `every-pair`, the distribution of the work: each pair is timed by one of its own
@@ -18,8 +18,8 @@
 //! the matrix has at most four CPUs, spread over those allowed; at full scale all.
 //!
 //! # Reading the number
-//! `journey` below the table, and each figure of the matrix, is half a round trip. Some 20 ns within a core, 40 to 60
-//! on a mesh, above 100 from socket to socket.
+//! `journey` below the table, and each figure of the matrix, is half a round trip. It is some 20 ns within a core, 40 to
+//! 60 on a mesh, and above 100 from socket to socket.
 //!
 //! # Source
 //! multichase's `pingpong` and N. Viennot's core-to-core-latency; the `line ping-pong` row of the development machine's
@@ -61,7 +61,7 @@ fn cases() -> Vec<Case> {
     cases.map(claimed).into()
 }
 
-/// Round trips of a pair at least, so that the clock that its thread reads twice adds little.
+/// The least round trips of a pair, so that the two clock readings of its thread add little.
 const FEWEST: u64 = 64;
 
 /// One thread on each CPU, two of which work at a time.
@@ -72,6 +72,7 @@ struct EveryPair {
 }
 
 impl EveryPair {
+    /// Starts the threads, on at most 2 CPUs at smoke scale and 4 at default scale.
     fn start(place: &Place) -> Result<Self> {
         let most = match place.scale {
             Scale::Smoke => 2,
@@ -128,7 +129,7 @@ impl Order {
     /// Bits of a thread's index.
     const BITS: u32 = 10;
     /// The first index that is no thread's.
-    const NOBODY: usize = (1 << Self::BITS) - 1;
+    const NO_THREAD: usize = (1 << Self::BITS) - 1;
 
     /// The order that follows this one.
     fn next(self, (first, second): (usize, usize)) -> Self {
@@ -136,14 +137,15 @@ impl Order {
         Self(batch << (2 * Self::BITS) | (first as u32) << Self::BITS | second as u32)
     }
 
+    /// The indices of the two threads.
     fn pair(self) -> (usize, usize) {
-        ((self.0 >> Self::BITS) as usize & Self::NOBODY, self.0 as usize & Self::NOBODY)
+        ((self.0 >> Self::BITS) as usize & Self::NO_THREAD, self.0 as usize & Self::NO_THREAD)
     }
 }
 
-/// Round trips of a batch at most: their time in nanoseconds fits into a word.
-const MOST: u64 = 1 << 20;
-/// A batch that takes longer hangs.
+/// The most round trips of a batch: their time in nanoseconds must fit into a word.
+const MOST_ROUND_TRIPS: u64 = 1 << 20;
+/// Time after which a batch counts as hung.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The threads and their shared memory.
@@ -156,7 +158,7 @@ pub struct LineThreads {
 /// At most `most` of these CPUs, evenly spread, and no more than an order can name.
 pub fn spread_evenly(mut cpus: Vec<usize>, most: usize) -> Vec<usize> {
     cpus.sort_unstable();
-    let (all, most) = (cpus.len(), most.min(cpus.len()).min(Order::NOBODY));
+    let (all, most) = (cpus.len(), most.min(cpus.len()).min(Order::NO_THREAD));
     (0..most).map(|i| cpus[i * (all - 1) / (most - 1).max(1)]).collect()
 }
 
@@ -180,14 +182,14 @@ impl LineThreads {
                 }
                 0
             };
-            let nudge = move || publish_order(&nudged, (Order::NOBODY, Order::NOBODY));
+            let nudge = move || publish_order(&nudged, (Order::NO_THREAD, Order::NO_THREAD));
             Partner::start(Kind::Thread, (cpu, Class::Ordinary), step, nudge)
         };
         let partners = cpus.iter().enumerate().map(start).collect::<Result<_>>()?;
         Ok(Self { partners, cpus: cpus.to_vec(), page })
     }
 
-    /// Their CPUs.
+    /// The CPUs of the threads.
     pub fn cpus(&self) -> &[usize] {
         &self.cpus
     }
@@ -197,13 +199,13 @@ impl LineThreads {
         self.partners.iter().map(Partner::task).collect()
     }
 
-    /// Every two of them, by their indices.
+    /// All pairs of threads, by their indices.
     pub fn pairs(&self) -> Vec<(usize, usize)> {
         let count = self.cpus.len();
         (0..count).flat_map(|a| (a + 1..count).map(move |b| (a, b))).collect()
     }
 
-    /// Round trips between two of the threads; returns their duration, ns.
+    /// Makes round trips between two of the threads and returns their duration, ns.
     ///
     /// # Errors
     /// [`Error::Disturbed`] where the line does not come back.
@@ -211,13 +213,14 @@ impl LineThreads {
         let mut sum = 0;
         let mut left = round_trips;
         while left > 0 {
-            let batch = left.min(MOST);
+            let batch = left.min(MOST_ROUND_TRIPS);
             sum += self.time_batch(pair, batch)?;
             left -= batch;
         }
         Ok(sum)
     }
 
+    /// Makes at most [`MOST_ROUND_TRIPS`] round trips, and returns their duration, ns.
     fn time_batch(&mut self, (first, second): (usize, usize), round_trips: u64) -> Result<u64> {
         self.page[word::DONE].value.store(0, SeqCst);
         self.page[word::ROUND_TRIPS].value.store(round_trips as u32, SeqCst);
@@ -228,7 +231,7 @@ impl LineThreads {
             if done == 2 {
                 return Ok(u64::from(self.page[word::TOOK].value.load(SeqCst)));
             }
-            // It sleeps until both have finished: one of them may need this CPU all the time.
+            // This thread sleeps until both have finished, since one of them may need this CPU all the time.
             if wait_until(&self.page[word::DONE].value, done, deadline) == -i64::from(libc::ETIMEDOUT) {
                 let cpus = [self.cpus[first], self.cpus[second]];
                 return Err(Error::Disturbed(format!("CPUs {cpus:?}: the line has not come back for 5 s")));
@@ -237,15 +240,16 @@ impl LineThreads {
     }
 }
 
+/// Stores the next order, for this pair, and wakes the threads.
 fn publish_order(page: &Words, pair: (usize, usize)) {
     let word = &page[word::ORDER].value;
-    // The measuring thread is the only one that writes it.
+    // Only the measuring thread writes this word.
     word.store(Order(word.load(SeqCst)).next(pair).0, SeqCst);
     // A thread that is not asleep yet will see the new order.
     wake_all(word, Reach::Private);
 }
 
-/// Does a thread's part of a batch, if the pair has one for it.
+/// Does the part of thread `own` in a batch, if the thread belongs to the pair.
 fn run_own_part(page: &Words, channels: &[PolledWord; 2], (first, second): (usize, usize), own: usize) {
     let round_trips = page[word::ROUND_TRIPS].value.load(SeqCst);
     let [there, back] = channels;
@@ -293,10 +297,10 @@ mod tests {
         let mut every = EveryPair { figures: vec![Vec::new(); 3], threads };
         let clock = test_clock();
         for (batch, iterations) in [1, 200].into_iter().enumerate() {
-            let told_ns = clock.nanoseconds(every.run(iterations, &clock).expect("came back")).0;
+            let batch_ns = clock.nanoseconds(every.run(iterations, &clock).expect("came back")).0;
             let each: Vec<_> = every.figures.iter().map(|figures| 2.0 * figures[batch]).collect();
             let mean_ns = each.iter().sum::<f64>() / 3.0;
-            assert!((told_ns / (mean_ns * iterations as f64) - 1.0).abs() < 0.01, "{told_ns} {each:?}");
+            assert!((batch_ns / (mean_ns * iterations as f64) - 1.0).abs() < 0.01, "{batch_ns} {each:?}");
         }
     }
 
@@ -309,7 +313,7 @@ mod tests {
 
     #[test]
     fn an_order_names_its_pair_and_differs_from_the_one_before() {
-        let pairs = [(0, 1), (0, 1), (Order::NOBODY - 1, 0), (Order::NOBODY, Order::NOBODY), (5, 9)];
+        let pairs = [(0, 1), (0, 1), (Order::NO_THREAD - 1, 0), (Order::NO_THREAD, Order::NO_THREAD), (5, 9)];
         let mut last = Order(0);
         // More batches than their number has bits for.
         for pair in pairs.into_iter().cycle().take(10_000) {
@@ -328,7 +332,7 @@ mod tests {
             return;
         }
         let mut threads = LineThreads::start(&cpus).expect("started");
-        // Again and again, since a thread may wake late for a batch without it.
+        // Repeated, since a thread may wake late for a batch in which it has no part.
         for pair in threads.pairs().into_iter().cycle().take(1_000) {
             assert!(threads.time_round_trips(pair, 1).expect("came back") > 0);
         }

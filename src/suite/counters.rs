@@ -1,8 +1,8 @@
 //! # What is timed
-//! Reading one of the system's counters: each function of CAMP's Figure 3 that answers at once, through an open handle
+//! Reading one of the system's counters: each function of CAMP's Figure 3 that returns at once, through an open handle
 //! (`kept`) and by opening, reading and closing (`stateless`). Most have a floor: the same system calls without parsing
-//! what they return (`kept-floor`, `stateless-floor`). A rate reads its file twice, and the one over all CPUs also how
-//! many there are. `probe/block` is nine counters one after another, as CAMP's monitor of that name and `syscost probe`
+//! what they return (`kept-floor`, `stateless-floor`). A rate reads its file twice, and the rate over all CPUs also reads
+//! how many there are. `probe/block` is nine counters one after another, as CAMP's monitor of that name and `syscost probe`
 //! read them; `probe/block-floor` is the same eight system calls. `…/400-threads` reads a process of 400 threads, and
 //! `…/200-interfaces` one interface of 200, in a network namespace of its own.
 //!
@@ -222,7 +222,7 @@ fn block_floor() -> Result<Call> {
 }
 
 /// A case of one reading an iteration. Its control is the same loop around a constant.
-/// `calls` are those that a witness must see; where there are none, none are claimed.
+/// `calls` are those that a witness must see; if there are none, no claim is made about calls.
 fn reading(
     name: impl Into<String>,
     title: &str,
@@ -273,7 +273,7 @@ fn read_once(file: &File, buffer: &mut [u8]) -> Answer<u64> {
 /// must not be in the timed part.
 fn starter_pid() -> i32 {
     match nix::unistd::getppid().as_raw() {
-        // The parent belongs to another PID namespace, or a sandbox refuses to tell.
+        // The parent belongs to another PID namespace, or a sandbox hides it.
         ..=0 => std::process::id() as i32,
         parent => parent,
     }

@@ -1,6 +1,6 @@
 //! What other suites measure, and the cases of this one that answer the same question: `fixtures/coverage.tsv`.
 
-/// A row: tests of a suite that one measurement answers.
+/// A row: tests of another suite that all measure one thing.
 pub struct Row {
     /// The suite, such as `lmbench`.
     pub suite: &'static str,
@@ -15,11 +15,11 @@ pub struct Row {
 /// How a row is measured here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// By the cases whose ids begin so.
+    /// By the cases whose ids begin with one of these texts.
     Ids(Vec<&'static str>),
-    /// By none; what there is instead.
+    /// By no case; the text says what there is instead.
     Missing(&'static str),
-    /// By none on purpose, since it measures something else.
+    /// By no case on purpose, since the tests measure something else; the text says what.
     NotMeasured(&'static str),
 }
 

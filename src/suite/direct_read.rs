@@ -3,13 +3,13 @@
 //! `sequential-by-file` and `random-by-file` read 4 KiB from files of several lengths. `sequential` and `random` read
 //! blocks of several lengths from 64 MiB, one at a time, with pread(2). `uring-depth/N` and `threads-depth/N` read 4
 //! KiB at random with N reads in flight: with io_uring(7), and with N threads that each call pread.
-//! `uring-registered-depth` shows the file and the memory to the kernel beforehand; `aio-depth` uses io_submit(2), as
+//! `uring-registered-depth` registers the file and the memory with the kernel beforehand; `aio-depth` uses io_submit(2), as
 //! libaio does. `write` and `write-random` write; in `write-dsync` each write returns when the device has stored the
 //! block (`O_DSYNC`). `mixed` writes a block and reads another one; `write-back` writes to the page cache and waits
 //! until it is written back (`fdatasync`).
 //!
 //! # What is not
-//! Preparing the file: it is written, flushed to the device and evicted before. Drawing the order. With N in flight
+//! Preparing the file: it is written, flushed to the device and evicted before. Choosing the order of the blocks. With N in flight
 //! the queue is filled and turned over once before the clock starts, and drained after it has stopped, so it is full
 //! at every moment of the timed part. A batch reads at least eight times the queue's depth in blocks, and is charged
 //! its share of the time.
@@ -21,7 +21,7 @@
 //! A short or refused block ends the case with the name of the file.
 //!
 //! # What fools it
-//! Caches below: that of a controller, of a host that caches the guest's disk, of a disk that ignores `O_DSYNC`. A
+//! Caches below the page cache: that of a controller, of a host that caches the guest's disk, of a disk that ignores `O_DSYNC`. A
 //! virtual disk is often limited to a number of operations or bytes per second: a deep queue then measures the limit,
 //! and bursts are faster than what follows. 64 MiB fit into the cache of any disk. tmpfs accepts `O_DIRECT` and has
 //! no device: such cases are skipped, and so are blocks that are smaller than those of the device. At smoke scale the
@@ -129,7 +129,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// The kernel has io_uring and permits it.
+/// The need that the kernel has io_uring and permits it.
 const RING: Need = Need::new(|_| operation::check_io_uring());
 
 fn file_length_case((pattern, name, words): (Pattern, &str, &str), length: &str, bytes: u64) -> Case {
@@ -145,7 +145,7 @@ fn file_length_case((pattern, name, words): (Pattern, &str, &str), length: &str,
 fn block_length_case((pattern, name, words): (Pattern, &str, &str), length: &str, block: usize) -> Case {
     let set_up = set_up(move |place| single_block_reads(blocks_of_file(place, pattern, block)?));
     let title = format!("{length} past the page cache, {words} from 64 MiB");
-    // Beside each read only its block is checked: a read that is timed is most of the time.
+    // Between the timed reads only their blocks are checked, which takes little time.
     read(Case::new(format!("{name}/{length}"), title, set_up), block).timed_share(0.05)
 }
 

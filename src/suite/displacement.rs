@@ -7,8 +7,8 @@
 //! Ethernet frames of 1500 bytes and a wire of 300 Mbit/s (`scripts/two-nodes`), each namespace with a CPU of its
 //! own. `tcp-peer` is the same to a machine that runs `syscost peer`. `loopback-receive` and `nodes-receive` ask by one byte for
 //! a message of a number of bytes. `rpc` is a remote procedure call of two numbers, marshalled as Sun RPC does it. `sender` is
-//! `nodes` with computation while the message is under way: 1.13 times as long as a message and its reply took when the case was
-//! set up, or longer by steps of that factor until 99 of 100 replies were there when they were asked for. One such sender hardly
+//! `nodes` with computation while the message is under way. The computation takes 1.13 times as long as a message and its reply
+//! took at set-up; it is lengthened by this factor until 99 of 100 replies have arrived when they are read. One such sender hardly
 //! leaves its CPU idle, and its messages per second are measured without the fluid. `computation` is such computation by itself.
 //! `throughput` is `nodes` with the computation after each reply, and the messages per second of a CPU that six such senders
 //! never leave idle.
@@ -25,24 +25,24 @@
 //! calibrations of the fluid alone. Three estimators that rest on different assumptions must agree; where they do
 //! not, the output says so. Covariates find the runs in which other tasks had the CPU, the hypervisor took time, or
 //! the fluid's loop changed its length; these runs are left out. Where too few runs are left, the paper's estimate is
-//! missing and the output says that the machine was not quiet. A cost below zero, or above the time that there was,
-//! is never printed. Every reply carries the number of the message that it answers, and that to a remote call the sum of its
-//! arguments. A process that waits must have
-//! slept; one whose replies were there before it slept, as where another task had its CPU meanwhile, is measured again.
+//! missing and the output says that the machine was not quiet. A cost below zero, or above the time of the run,
+//! is never printed. Every reply carries the number of the message that it answers, and the reply to a remote call also the sum
+//! of its arguments. A process that waits must have slept; if its replies arrived before it slept, for example because another
+//! task had its CPU meanwhile, it is measured again.
 //!
 //! # What fools it
 //! A CPU that changes its frequency between calibration and run: the number shown is that of the gap estimator, which
-//! takes the fluid's pace from the run itself. Another process on the CPU: its time is subtracted by the accounts,
-//! and the interrupts in its time are estimated from those in the fluid's time, through the waits that ended there
-//! and not in the fluid; where most waits did, and where two estimators contradict each other and there is no third,
-//! there is no number. A connection's history: it decides when the other end acknowledges, so that one message had
+//! takes the fluid's pace from the run itself. Another process on the CPU: its time is subtracted by the kernel's
+//! accounts. The interrupts in its time are estimated from those in the fluid's time, by the waits that ended in its time and
+//! not in the fluid's. No number is given where most waits did so, or where two estimators contradict each other and there is
+//! no third. A connection's history: it decides when the other end acknowledges, so that one message had
 //! two costs, a third apart; `scripts/two-nodes` has every frame acknowledged on arrival. A sender that paces its
-//! frames, as bbr does, is interrupted by a timer before each that waits: three times for 5000 bytes and five times for
-//! 8000, and as often as its estimate of the wire says, which changes with the pauses between messages; and a queue that
+//! frames, as bbr does, is interrupted by a timer before each frame that waits: three times for 5000 bytes and five times for
+//! 8000. The number depends on its estimate of the wire, which changes with the pauses between messages. A queue that
 //! stands for the wire has such timers, too. `scripts/two-nodes` sends by reno, and does the work of the wire on the
 //! other CPU. Senders with equal nice values: one that is woken while another works waits until that one sleeps, and
 //! saves a switch. A sender that never sleeps, because its reply comes while it computes, is spared a sleep, a wake-up
-//! and two switches: the table of `sender` says what the message by itself costs more. The fluid keeps the CPU awake,
+//! and two switches: the table of `sender` shows how much more the message costs by itself. The fluid keeps the CPU awake,
 //! so the number excludes what leaving an idle state costs. The fluid must refill its caches after each interruption;
 //! that is in the number, and the error terms say how much. With a kernel that charges interrupts to no task, only the
 //! wall clock is left.
@@ -56,9 +56,9 @@
 //! correctly. `throughput` is a message and computation, measured for one sender beside the fluid. The rate that
 //! follows from this cost for a busy CPU is compared with that of six senders, each of which waits asleep for its
 //! reply while others compute. `sender` is the paper's own experiment: the sum of `nodes` and `computation`, each
-//! measured by itself, predicts the rate of one sender. `computation` counts for as many multiplications as the sender did, a number
-//! that the record keeps: it depends on the wire and on the machine, so costs of `sender` and `throughput` are no figures to
-//! compare between machines; how far their predictions are off is one. `syscost report --paper` prints all predictions, the
+//! measured by itself, predicts the rate of one sender. `computation` counts in this sum for as many multiplications as the sender did. The
+//! record keeps this number, which depends on the wire and on the machine: the costs of `sender` and `throughput` cannot be
+//! compared between machines, but the errors of their predictions can. `syscost report --paper` prints all predictions, the
 //! tables of the paper beside these numbers, and the error terms. The turns of the fluid in a window of its
 //! calibration, L(1), are fewer than in a run, L(2): the resolution allows for it, and both are printed.
 //!
@@ -99,9 +99,9 @@ const fn cpu_time_curve(prefix: &'static str, title: &'static str) -> Curve {
 const SIZES: [usize; 8] = [1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000];
 /// Sizes of messages that are received, bytes.
 const RECEIVED: [usize; 4] = [1000, 2000, 4000, 8000];
-/// Message size of its fourth table, bytes.
+/// Message size of the paper's fourth table, bytes.
 const LOOPED: usize = 2000;
-/// Unspoilt runs of its fourth table.
+/// Runs that count for a row of the paper's fourth table; runs that are left out are not among them.
 const REPLICATIONS: usize = 20;
 /// What a sender is predicted to compute, core cycles at 3 GHz: 27 ns for each byte on a wire of 300 Mbit/s, and 100 µs until the
 /// server has been woken and its reply is there.
@@ -116,7 +116,7 @@ fn cases() -> Vec<Case> {
     cases.extend(SIZES.map(peer_message_case));
     cases.extend(SIZES.map(throughput_case));
     cases.extend(SIZES.map(sender_case));
-    // Measured where what it predicts is.
+    // It has the need of the `sender` cases, whose rate it helps to predict.
     cases.push(local_case::sender_computation_case().need(Nodes.need()));
     cases.extend([200, 1000, 5000, 10_000, 15_000].map(loops_case));
     cases.extend([local_case::direct_read_case(), local_case::pipe_case(), local_case::nanosleep_case()]);
@@ -137,8 +137,8 @@ fn message_case(path: NetworkPath, bytes: usize) -> Case {
     exchange_case(format!("{}/{bytes}B", path.name()), title, (path, bytes), start)
 }
 
-/// The mirror of [`message_case`]: the message comes, and what goes is small. It is asked for by the byte that in the mirror is the
-/// reply, so that no message is under way before or after a run.
+/// The mirror of [`message_case`]: this process sends one byte and receives the message. Since the byte asks for the message, no
+/// message is under way before or after a run.
 fn receive_case(path: NetworkPath, bytes: usize) -> Case {
     let title = format!("TCP message of {bytes} bytes received, asked for by one byte, {}", path.title());
     let start = start_exchange(path, Sizes::received(bytes));
@@ -171,13 +171,13 @@ fn exchange_case(name: String, title: String, (path, bytes): (NetworkPath, usize
         .predict(hardware, software, why)
 }
 
-/// The computation of a sender and of the senders that its prediction is held against: found when the case is set up, and the same
-/// for the further subject, which is set up next.
+/// Multiplications of a sender for each message. They are calibrated when the case is set up; the subject that is set up next, with
+/// which the prediction is compared, computes as many.
 #[derive(Clone, Default)]
 struct SharedComputation(Rc<Cell<u64>>);
 
 impl SharedComputation {
-    /// An exchange between two nodes, with a computation that is found anew.
+    /// Starts an exchange between two nodes, and calibrates its computation.
     fn start_calibrated(&self, bytes: usize, place: &Place) -> Result<Exchange> {
         let mut exchange = Exchange::start(Nodes, Sizes::sent(bytes), 0, place)?;
         self.0.set(exchange.calibrate_computation()?);

@@ -14,13 +14,13 @@
 //! must have been charged to this process as written. The number of entries is counted before.
 //!
 //! # What fools it
-//! Existing names are looked up repeatedly, a thousand different ones at most, so the kernel's cache of names answers;
+//! Existing names are looked up repeatedly, a thousand different ones at most, so they are in the kernel's cache of names;
 //! only the operations that change a large directory show what it costs on the disk. Journals are written later, by
 //! threads of the kernel, on any CPU. A disk that reports data as written before it is makes `fsync` cheap; on tmpfs
 //! there is nothing to wait for, and the case is skipped. 100 000 entries take seconds to make: full scale only.
-//! ext4 without a journal does not give away inodes that were removed in the last minutes, and passes over them one by
-//! one: where a program has just removed some thousand files, creating one took 60 to 220 µs in place of 3. Each
-//! process's directory is laid into a block group of its own (`T` of chattr(1)), so that it meets none but its own.
+//! ext4 without a journal does not reuse inodes that were freed in the last minutes, and skips them one by one: after a
+//! program had removed some thousand files, creating one took 60 to 220 µs in place of 3. Each process's directory is
+//! placed into a block group of its own (`T` of chattr(1)), where only inodes that it freed itself are skipped.
 //!
 //! # Reading the number
 //! In a hashed directory (ext4's htree, XFS, Btrfs) an operation should cost the same in all three sizes; in a linear
@@ -94,7 +94,7 @@ fn operation_case((name, words, operate, software): Row, entries: usize) -> Case
         .derived_figure("rate", Rule::Rate)
         .claim(Claim::Checked(LOOKED_AT));
     let case = if entries >= 100_000 { case.need(TAKES_SECONDS) } else { case };
-    // Those that use the names do so in turn.
+    // These two use the names in turn, so that a sample is whole rounds of them.
     let case = if matches!(name, "open" | "stat") { case.lap_length(entries.min(USED) as u64) } else { case };
     match name {
         "fsync" => case.need(DISK).claim(Claim::Counted(claim_bytes_written)).predict(
@@ -134,7 +134,7 @@ pub(super) type Operate = fn(&mut Directory, &Clock) -> Result<Ticks>;
 
 pub(super) struct Directory {
     pub(super) path: PathBuf,
-    /// Some of its entries: name and inode number.
+    /// The entries that are used, by name and inode number.
     entries: Vec<(CString, u64)>,
     next: usize,
     /// Two names that no entry has.
@@ -142,7 +142,7 @@ pub(super) struct Directory {
     /// Whether the first of them exists, because it was renamed.
     renamed: bool,
     overwritten: File,
-    /// What was written last.
+    /// The byte that `fsync` cases wrote last.
     value: u8,
 }
 
@@ -154,7 +154,7 @@ pub(super) fn operation_subject(mut directory: Directory, operate: Operate) -> i
     }
 }
 
-/// Makes a directory with this many files, or those that it lacks.
+/// Makes a directory with this many files. Of an existing directory only the missing files are made.
 fn create_entries(path: &Path, count: usize) -> Result<()> {
     std::fs::create_dir_all(path).map_err(|e| Error::file(path, "making a directory", e))?;
     for index in count_entries(path)?..count {
@@ -171,7 +171,7 @@ impl Directory {
         let path = scratch.join(std::process::id().to_string()).join(format!("entries-{count}"));
         let made = create_entries(&path, count);
         if made.is_err() {
-            // A part of the files would take the inodes and the room that other cases need.
+            // An incomplete directory would take inodes and space that other cases need.
             let _ = std::fs::remove_dir_all(&path);
         }
         made?;
@@ -188,7 +188,7 @@ impl Directory {
         let overwritten = overwritten.map_err(|e| Error::file(&beside, "opening", e))?;
         let directory = Self { path, entries: used, next: 0, fresh, renamed: false, overwritten, value: 0 };
         directory.overwrite_file(0)?;
-        // The kernel charges overwriting only of pages that are clean.
+        // The kernel charges a process for overwriting a page only if the page was clean.
         directory.check_synced(nix::unistd::fsync(&directory.overwritten))?;
         Ok(directory)
     }
@@ -254,21 +254,21 @@ impl Directory {
         let ticks =
             clock.time(|| opened = open(name.as_c_str(), OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty()));
         let file = File::from(opened.map_err(|errno| self.call_error("opening", name, errno))?);
-        let told = file.metadata().map_err(|e| Error::file(&self.path, "asking for an open file", e))?;
-        self.check_inode(name, told.ino(), *inode).map(|()| ticks)
+        let metadata = file.metadata().map_err(|e| Error::file(&self.path, "asking for an open file", e))?;
+        self.check_inode(name, metadata.ino(), *inode).map(|()| ticks)
     }
 
     pub(super) fn time_stat(&mut self, clock: &Clock) -> Result<Ticks> {
         let next = self.next();
         let (name, inode) = &self.entries[next];
-        let mut told: nix::Result<FileStat> = Err(Errno::UnknownErrno);
-        let ticks = clock.time(|| told = stat(name.as_c_str()));
-        let told = told.map_err(|errno| self.call_error("asking for", name, errno))?;
-        self.check_inode(name, told.st_ino, *inode).map(|()| ticks)
+        let mut status: nix::Result<FileStat> = Err(Errno::UnknownErrno);
+        let ticks = clock.time(|| status = stat(name.as_c_str()));
+        let status = status.map_err(|errno| self.call_error("asking for", name, errno))?;
+        self.check_inode(name, status.st_ino, *inode).map(|()| ticks)
     }
 
-    fn check_inode(&self, name: &CString, told: u64, inode: u64) -> Result<()> {
-        if told == inode { Ok(()) } else { Err(self.call_error("finding again", name, Errno::ESTALE)) }
+    fn check_inode(&self, name: &CString, found: u64, inode: u64) -> Result<()> {
+        if found == inode { Ok(()) } else { Err(self.call_error("finding again", name, Errno::ESTALE)) }
     }
 
     /// Renames to the other name; the next call renames back.
@@ -312,7 +312,7 @@ impl Directory {
     /// Checks that a name is of this kind, or that it does not exist.
     fn check_kind(&self, name: &CString, kind: Option<SFlag>) -> Result<()> {
         let found = match stat(name.as_c_str()) {
-            Ok(told) => Some(SFlag::from_bits_truncate(told.st_mode) & SFlag::S_IFMT),
+            Ok(status) => Some(SFlag::from_bits_truncate(status.st_mode) & SFlag::S_IFMT),
             Err(Errno::ENOENT) => None,
             Err(errno) => return Err(self.call_error("asking for", name, errno)),
         };

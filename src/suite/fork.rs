@@ -16,7 +16,7 @@
 //! ends the case. After every batch the kernel is asked whether a child is left, dead or alive. The kernel's own count
 //! of created tasks (`/proc/stat`) grew by at least one an iteration. Huge pages are proven by `/proc/self/smaps` when
 //! the memory was touched. Where only the return is timed, parent and child have the policy `SCHED_BATCH`, so that the
-//! child does not run first. If it does all the same, after a tick, it notes so in memory that both share: such a fork
+//! child does not run first. If it still does, after a scheduler tick, it notes this in memory that both share: such a fork
 //! is repeated, and not counted. Time grows in proportion to the number of children; with 256 MiB and more each life is
 //! timed by itself. A child that does not end is killed after five to ten seconds, and ends its case.
 //!
@@ -32,7 +32,7 @@
 //! others, which costs twice as much; either may execute its last command without another fork.
 //!
 //! # Reading the number
-//! The slope by MiB is what a fork costs a program for its size; with huge pages nearly nothing of it is left. `vfork`
+//! The slope by MiB is the cost of a fork that grows with the program's memory; with huge pages it is nearly zero. `vfork`
 //! and `posix_spawn` do not copy, so their cost does not grow. What `exec/tiny` costs above a bare life is the kernel's
 //! part of executing; what `exec/true` costs above that is the dynamic linker's.
 //!
@@ -106,10 +106,11 @@ fn fork_return_case(mib: u32) -> Case {
     with_counted_faults(case, [MEMORY_COPIED])
 }
 
-/// From this size on a life takes milliseconds. Each is timed by itself, since batches of several sizes, by which
-/// time is shown to be proportional, would take minutes where the machine is slow.
+/// From this size on a life takes milliseconds. Each is timed by itself: batches of several sizes, which would
+/// show that the time is proportional, take minutes on a slow machine.
 const SINGLE_MIB: u32 = 256;
 
+/// Adds the claim that time is proportional to the number of lives or, for large memory, times each life by itself.
 fn linear_or_single(mib: u32, case: Case) -> Case {
     if mib < SINGLE_MIB { case.claim(Claim::Linear) } else { case.one_by_one() }
 }
@@ -146,7 +147,7 @@ fn shared_memory_cases() -> [Case; 2] {
     ]
 }
 
-/// A case of whole lives, all of a batch in one bracket: name and title, the call that creates, what it works on, and it.
+/// A case of whole lives, all of a batch in one bracket. `call` names the creating call, `open` makes what `create` works on.
 fn life_case<T: 'static>(
     (name, title): (impl Into<String>, impl Into<String>),
     call: &'static str,
@@ -212,7 +213,7 @@ fn with_child_claims(case: Case, (hardware, software): (f64, f64), why: &'static
 const MEMORY_COPIED: Claim = Claim::Counted(claim_memory_copied);
 
 /// The claim that the child got an address space of its own. It shares the parent's pages until one of them writes, which
-/// the parent does at once, to its stack: that is a fault a fork at least, and none where the memory itself is shared.
+/// the parent does at once, to its stack: so there is at least one fault per fork, and none if the memory itself is shared.
 fn claim_memory_copied(delta: &Delta, iterations: u64) -> Judged {
     let faults = delta.counted.minor_faults;
     ensure(faults >= iterations, || {
@@ -228,7 +229,7 @@ fn fork_and_exit(_: &mut Option<ResidentMemory>) -> i64 {
 /// More memory than this is not touched at smoke scale.
 const SMOKE_MIB: u32 = 256;
 
-/// Touches this many MiB of the parent.
+/// Returns the function that maps and touches this many MiB in the parent.
 fn touched_memory(mib: u32, pages: Pages) -> impl Fn(&Place) -> Result<Option<ResidentMemory>> {
     move |place| {
         ensure(mib <= SMOKE_MIB || place.scale != Scale::Smoke, || {

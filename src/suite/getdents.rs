@@ -1,6 +1,6 @@
 //! # What is timed
 //! Listing a whole directory by the raw system call. It has 10, 1000 or 100 000 names (`list/…`). One iteration is
-//! `lseek` to 0, and then `getdents64` with a buffer of 32 KiB until it answers 0.
+//! `lseek` to 0, and then `getdents64` with a buffer of 32 KiB until it returns 0.
 //!
 //! # What is not
 //! Opening and closing the directory, making the files, and looking at what was listed: no record is parsed, no
@@ -9,12 +9,12 @@
 //!
 //! # How we know
 //! After every batch the directory is listed once more, untimed, and its records are read: each name that was made
-//! must be there exactly once, and no other except `.` and `..`. All listings of the batch together must have given
-//! the bytes of that one as often as there were iterations, by as many calls. A witness counts the entries of some
+//! must be there exactly once, and no other except `.` and `..`. For n iterations, the listings of the batch
+//! together must have returned n times the bytes of this one, by n times its calls. A witness counts the entries of some
 //! iterations where their number is known beforehand: up to 1000 names fit into the buffer (a record has 32 bytes),
-//! so that an iteration is `lseek` and two `getdents64`, of which the second answers 0. A file system that needs
-//! more calls for so few names skips these cases. With 100 000 names how a file system fills the buffer decides; it
-//! should be about 100 entries, and is checked to be the same number in each iteration. Time grows in proportion to
+//! so that an iteration is `lseek` and two `getdents64`, of which the second returns 0. A file system that needs
+//! more calls for so few names skips these cases. With 100 000 names the number of entries depends on how the file
+//! system fills the buffer: it should be about 100, and is checked to be the same in each iteration. Time grows in proportion to
 //! the iterations.
 //!
 //! # What fools it
@@ -33,8 +33,8 @@
 //! this and its own parsing; `ls -l` also pays one call for each name, which the group does not measure.
 //!
 //! # Source
-//! getdents64(2) in Linux Documentation. The wish comes from readers who compare the listing of directories between
-//! kernels and file systems. glibc's `readdir` uses a buffer of 32 KiB, too, where the file system asks for no
+//! getdents64(2) in Linux Documentation. Readers who compare the listing of directories between kernels and
+//! file systems asked for this group. glibc's `readdir` uses a buffer of 32 KiB, too, where the file system asks for no
 //! larger one.
 
 mod operation;
@@ -47,7 +47,7 @@ pub const GROUP: Group = Group::new("getdents", include_str!("getdents.rs"), cas
     .curves(&[Curve::new("getdents/list/", "a listing", Axis::Count("names in the directory"))])
     .headlines(&[Headline::new(127, "list/1000", "1000 names listed")]);
 
-/// Up to as many names one call brings all of them.
+/// The most names that one call returns all at once.
 const ONE_BUFFER: usize = 1000;
 
 fn cases() -> Vec<Case> {
@@ -78,7 +78,7 @@ fn listing_case(name: &'static str, names: usize) -> Case {
         .derived_figure("name", Rule::OfNet(1.0 / names as f64))
 }
 
-/// Claims the entries of a listing whose names come all at once; the second call says that there are no more.
+/// Claims the system calls of a listing that gets all names by one call; a second call shows that there are no more.
 fn with_known_entries(case: Case) -> Case {
     let [list, end] = [("getdents64", libc::SYS_getdents64); 2];
     case.claim(Claim::Enters(vec![("lseek", libc::SYS_lseek), list, end]))

@@ -1,6 +1,6 @@
 //! # What is timed
 //! Single instructions of the processor. `latency` is a chain, in which each needs the result of the one before.
-//! `throughput` is four or eight that need nothing of each other, so that several are executed at the same time. The
+//! `throughput` is four or eight that do not depend on each other, so that several are executed at the same time. The
 //! memory that they use is two lines of the first-level cache.
 //!
 //! # What is not
@@ -15,8 +15,8 @@
 //! takes half of the units for `throughput`.
 //!
 //! # Reading the number
-//! Divide by the time of `known_work/add`, which is one core cycle. Latency over throughput is how many the core executes at
-//! once.
+//! Divide by the time of `known_work/add`, which is one core cycle. The ratio of latency to throughput is the number that the
+//! core executes at once.
 //!
 //! # Source
 //! Fog, *Instruction tables*; Abel and Reineke, *uops.info* (2019); lmbench's `lat_ops` and `par_ops`.
@@ -26,7 +26,7 @@ use crate::platform::instruction::{Instruction, LATENCY, THROUGHPUT};
 
 pub const GROUP: Group = Group::new("instruction", include_str!("instruction.rs"), cases);
 
-/// Those that a default run measures; a full one measures all.
+/// Cases that a default run measures; a full run measures all.
 const BY_DEFAULT: [&str; 4] =
     ["latency/divide-64", "latency/store-load", "latency/atomic-add-64", "latency/fence"];
 

@@ -1,7 +1,7 @@
 //! # What is timed
 //! Work whose cost is known beforehand: chains of dependent additions and of dependent multiplications in registers,
-//! per operation. They test the clock itself. No kernel can change their cost, so in a comparison of two kernels they
-//! are the canaries.
+//! per operation. They test the clock itself. No kernel can change their cost, so if they differ
+//! between two kernels, the comparison is at fault.
 //!
 //! # What is not
 //! The loop around the chain: each iteration has 64 operations, and its own counting runs in parallel to them. The

@@ -3,7 +3,7 @@
 //! and a System V semaphore. `free` is one thread alone. `contended-2` and `contended-all` are two threads, or one on
 //! each CPU, each of which takes the lock equally often, from the start signal until the last has finished: in an
 //! iteration each thread takes it once. `atomic-add` is an addition that needs no lock, by one thread, and by several
-//! threads to the same word. `futex-lock-pi` is the kernel's mutex with inheritance of priority, by two calls always.
+//! threads to the same word. `futex-lock-pi` is the kernel's mutex with inheritance of priority, always by two calls.
 //!
 //! `futex-wake` and `futex-requeue` are calls that wake 16 sleeping threads, or move them to another word. In `cascade` eight tasks on
 //! one CPU stand in a ring, each waits for the lock of the one before, and an iteration is one round.
@@ -96,6 +96,7 @@ struct Guarded<L> {
     number: Word,
 }
 
+/// Takes the lock, adds 1 to the number, and releases the lock, `n` times.
 #[inline(always)]
 fn lock_and_add<L: Lock>(guarded: &Guarded<L>, n: u64) {
     let number = &guarded.number.value;
@@ -106,6 +107,7 @@ fn lock_and_add<L: Lock>(guarded: &Guarded<L>, n: u64) {
     }
 }
 
+/// The case of a lock that a single thread takes.
 fn free_lock_case<L: Lock>(name: &str, make: impl Fn() -> Result<L> + 'static) -> Case {
     let alone = set_up(move |_| {
         let guarded = Guarded { lock: make()?, number: Word::default() };
@@ -124,11 +126,13 @@ fn free_lock_case<L: Lock>(name: &str, make: impl Fn() -> Result<L> + 'static) -
         .predict(36.0, 10.0, "an atomic operation to take it and one to give it back")
 }
 
+/// Adds the needs of several threads, and the claim that they stayed on their CPUs.
 fn with_crowd_needs(crowd: Parallelism, case: Case) -> Case {
     let case = case.need(PINNED).need(TWO_CPUS).claim(Claim::Counted(all_partners_stayed));
     if crowd == All { case.need(THREE_CPUS) } else { case }
 }
 
+/// The case of a lock that several threads take at the same time.
 fn contended_lock_case<L: Lock>(name: &str, make: fn() -> Result<L>, crowd: Parallelism) -> Case {
     let at_once = set_up(move |place| {
         let guarded = Arc::new(Guarded { lock: make()?, number: Word::default() });
@@ -148,6 +152,7 @@ fn contended_lock_case<L: Lock>(name: &str, make: fn() -> Result<L>, crowd: Para
     with_crowd_needs(crowd, Case::new(name, title, at_once)).predict(400.0, 200.0, why)
 }
 
+/// The number of threads in the words of a title.
 fn thread_count_words(crowd: Parallelism) -> &'static str {
     if crowd == Count(2) { "two" } else { "all CPUs'" }
 }

@@ -3,8 +3,8 @@ use crate::kit::runnable::test_place;
 use crate::platform::testing::print_skipped;
 use std::path::Path;
 
-/// A directory on a disk, if tests can write to one.
-fn on_a_disk() -> Option<tempfile::TempDir> {
+/// A temporary directory on a disk; `None` if there is no disk that tests can write to.
+fn directory_on_disk() -> Option<tempfile::TempDir> {
     let directory = tempfile::tempdir().expect("a directory");
     match DISK.check_place(&test_place(directory.path(), Scale::Smoke)) {
         Ok(()) => Some(directory),
@@ -16,7 +16,7 @@ fn on_a_disk() -> Option<tempfile::TempDir> {
 }
 
 #[test]
-fn memory_is_no_disk_and_the_sentence_says_what_to_do() {
+fn a_file_system_in_memory_is_refused_with_advice() {
     let shared = Path::new("/dev/shm");
     let directory = match tempfile::tempdir_in(shared) {
         Ok(directory) if volume::filesystem_and_medium(shared).1 == Medium::Memory => directory,
@@ -26,9 +26,9 @@ fn memory_is_no_disk_and_the_sentence_says_what_to_do() {
     assert!(sentence.contains("which is memory") && sentence.contains("--dir"), "{sentence}");
 }
 
-/// A file system may accept O_DIRECT and ignore it: the account and the page cache show that.
+/// A file system may accept O_DIRECT and ignore it; the kernel's accounting and the page cache then show cached reads.
 #[test]
-fn a_read_that_a_cache_has_answered_is_an_error() {
+fn a_read_served_by_the_page_cache_is_an_error() {
     let directory = tempfile::tempdir().expect("a directory");
     let cached = PatternFile::create_filled(directory.path(), 1 << 20, Way::Cached).expect("a file");
     std::os::unix::fs::FileExt::read_exact_at(cached.file(), &mut vec![0; 1 << 20], 0).expect("read");
@@ -39,7 +39,7 @@ fn a_read_that_a_cache_has_answered_is_an_error() {
 
 #[test]
 fn a_page_cache_that_grew_is_an_error() {
-    let Some(directory) = on_a_disk() else { return };
+    let Some(directory) = directory_on_disk() else { return };
     let file = PatternFile::create_filled(directory.path(), 1 << 20, Way::Cached).expect("a file");
     let mut blocks = Blocks::new(file, Pattern::Sequential, 4096, Source::Device).expect("blocks");
     let mut block = [0; 4096];
@@ -50,7 +50,7 @@ fn a_page_cache_that_grew_is_an_error() {
 }
 
 #[test]
-fn another_block_than_the_one_that_was_asked_for_is_an_error() {
+fn a_wrong_short_or_failed_block_is_an_error() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = PatternFile::create_filled(directory.path(), 64 << 10, Way::Cached).expect("a file");
     let blocks = Blocks::new(file, Pattern::Random, 4096, Source::Device).expect("blocks");
@@ -76,7 +76,7 @@ fn random_order_visits_every_block_once() {
 }
 
 #[test]
-fn a_block_that_no_device_was_charged_with_is_noticed() {
+fn fewer_bytes_on_the_device_than_blocks_are_an_error() {
     let counted = |bytes| {
         let mut delta = Delta::default();
         (delta.counted.device_read, delta.counted.device_written) = (bytes, bytes);
@@ -90,7 +90,7 @@ fn a_block_that_no_device_was_charged_with_is_noticed() {
 }
 
 #[test]
-fn each_length_is_claimed_in_full() {
+fn every_block_length_is_judged_by_its_own_bytes() {
     for block in [512, 4_096, 65_536, 1_048_576] {
         let Claim::Counted(judge) = claim_blocks_read(block) else { panic!("another claim") };
         let mut delta = Delta::default();

@@ -1,9 +1,9 @@
 //! Semaphores: those of System V, and POSIX ones of the C library between threads, which enter the kernel only where a thread
 //! waits.
 //!
-//! A System V set outlives a process that is killed. The kernel keeps which process changed it last, so making
-//! a set first removes those of ours whose process has ended. Containers may share the sets and not the process ids: the key
-//! is random, and a set of a process that is not visible here stays.
+//! A System V set outlives a process that is killed. The kernel records which process changed a set last.
+//! Before a set is made, the sets of this crate whose process has ended are removed. Containers may share the sets but not
+//! the process ids: the key is therefore random, and a set whose process is not visible here is left.
 //!
 //! # Invariants
 //!
@@ -24,10 +24,10 @@ use std::cell::UnsafeCell;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The highest byte of a key. Below it are random bits.
+/// The highest byte of a key, which marks the sets of this crate. The bits below it are random.
 const MARK: u32 = 0x5c;
 const RANDOM_BITS: u32 = 24;
-/// Keys that are tried: one of a thousand sets has one of 16 million keys.
+/// Keys that are tried. Few are needed: even a thousand sets use only a thousand of 16 million keys.
 const TRIES: u32 = 8;
 
 /// One semaphore of a set.
@@ -36,7 +36,7 @@ pub struct Semaphore {
     index: u16,
 }
 
-/// A set of two semaphores, removed with its last user.
+/// The id of a set of two semaphores, which is removed with its last user.
 struct Set(i32);
 
 impl Semaphore {
@@ -50,6 +50,7 @@ impl Semaphore {
         Ok([0, 1].map(|index| Self { set: Arc::clone(&set), index }))
     }
 
+    /// semop(2): adds `amount` to the semaphore, and waits while the result would be negative.
     #[inline(always)]
     fn change_by(&self, amount: i16) -> i64 {
         let operation = libc::sembuf { sem_num: self.index, sem_op: amount, sem_flg: 0 };
@@ -57,7 +58,7 @@ impl Semaphore {
         #[cfg(not(any(target_arch = "powerpc64", target_arch = "s390x")))]
         // SAFETY: OWN-SET, OWN-BUFFER.
         return unsafe { syscall4(libc::SYS_semop, set, operation, 1, 0) };
-        // There semop is one of the calls of ipc(2), of this number (linux/ipc.h).
+        // On these two architectures semop is a call of ipc(2), with this number (linux/ipc.h).
         #[cfg(any(target_arch = "powerpc64", target_arch = "s390x"))]
         {
             const SEMOP: usize = 1;
@@ -80,6 +81,7 @@ impl Channel for Semaphore {
 }
 
 impl Set {
+    /// Makes a set of two semaphores with a random key.
     fn new() -> Result<Self> {
         let mut answer = -1;
         for _ in 0..TRIES {
@@ -92,7 +94,7 @@ impl Set {
             }
         }
         ensure(answer >= 0, || Error::from_last_errno("semget (/proc/sys/kernel/sem)"))?;
-        // Until it is changed once, it belongs to no process.
+        // Until a set is changed once, the kernel records no process for it.
         // SAFETY: OWN-SET. The value is passed in a register, as `union semun` is.
         unsafe { libc::semctl(answer, 0, libc::SETVAL, 0) };
         Ok(Self(answer))
@@ -120,14 +122,14 @@ fn remove_orphan_sets() {
     orphans.for_each(remove_set);
 }
 
-/// The process that changed this set last; `None` if it has none, or is not visible here.
+/// The id of the process that changed this set last; `None` if no process has, or if it is not visible here.
 fn last_changing_process(set: i32) -> Option<u32> {
     // SAFETY: `semctl` with `GETPID` changes nothing.
     let pid = unsafe { libc::semctl(set, 0, libc::GETPID) };
     u32::try_from(pid).ok().filter(|&pid| pid > 0)
 }
 
-/// The sets in this listing (/proc/sysvipc/sem) with our mark.
+/// The ids of the sets in this listing (/proc/sysvipc/sem) whose key has [`MARK`].
 fn marked_sets(listing: &str) -> Vec<i32> {
     let sets = listing.lines().skip(1).filter_map(|line| {
         let mut fields = line.split_ascii_whitespace();
@@ -137,7 +139,7 @@ fn marked_sets(listing: &str) -> Vec<i32> {
     sets.collect()
 }
 
-/// sem_post(3) and sem_wait(3).
+/// A POSIX semaphore: sem_post(3) and sem_wait(3).
 pub struct PosixSemaphore(Box<UnsafeCell<libc::sem_t>>);
 
 // SAFETY: PLACED: a semaphore may be used by several threads.
@@ -158,10 +160,10 @@ impl PosixSemaphore {
         ensure(refused == 0, || Error::from_last_errno("sem_init")).map(|()| semaphore)
     }
 
-    /// A semaphore without a token for each direction.
+    /// A semaphore of value 0 for each direction.
     ///
     /// # Errors
-    /// Those of [`PosixSemaphore::new`].
+    /// The errors of [`PosixSemaphore::new`].
     pub fn pair(_: &Path) -> ChannelPair<Self> {
         Ok([Self::new(0)?, Self::new(0)?])
     }
@@ -181,7 +183,7 @@ impl Channel for PosixSemaphore {
     }
 }
 
-/// The library's answer as the kernel gives one: a negative error number or 0.
+/// Converts the library's result to the form of the kernel's: 0 or a negative error number.
 #[inline(always)]
 fn kernel_answer(answer: i32) -> i64 {
     if answer == 0 { 0 } else { -i64::from(Errno::last_raw()) }
@@ -203,7 +205,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn only_sets_with_our_mark_are_ours() {
+    fn only_sets_with_the_mark_are_found() {
         let listing = format!(
             "       key      semid perms      nsems\n{} 3 600 2\n{} 4 600 2\n",
             (MARK << RANDOM_BITS | 17) as i32,
@@ -213,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_stays_while_its_process_lives_and_goes_once_that_has_ended() {
+    fn a_set_is_removed_only_after_its_process_has_ended() {
         let own = Set::new().expect("made");
         assert_eq!(last_changing_process(own.0), Some(std::process::id()));
         let left = Words::new().expect("a page");
@@ -232,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_is_gone_with_its_last_semaphore() {
+    fn dropping_the_last_semaphore_removes_the_set() {
         let pair = Semaphore::pair(Path::new("/")).expect("made");
         let set = pair[0].set.0;
         assert_eq!((pair[0].send(), pair[0].receive()), (0, 0));

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-/// A word that is 1 while it holds a token. A task that waits for one sleeps in futex(2).
+/// A word that is 1 while it holds a token. A task that waits for the token sleeps in futex(2).
 pub struct Futex {
     words: Arc<Words>,
     index: usize,
@@ -16,7 +16,7 @@ pub struct Futex {
 }
 
 impl Futex {
-    /// For threads of one process.
+    /// A channel in each direction, for threads of one process.
     ///
     /// # Errors
     /// The kernel refuses the page.
@@ -24,7 +24,7 @@ impl Futex {
         Self::pair_with_reach(Reach::Private)
     }
 
-    /// For processes.
+    /// A channel in each direction, for processes.
     ///
     /// # Errors
     /// The kernel refuses the page.
@@ -70,7 +70,7 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// One in each direction.
+    /// A condition variable for each direction.
     ///
     /// # Errors
     /// None; the type is that of the other channels.
@@ -78,7 +78,7 @@ impl Condition {
         Ok(Default::default())
     }
 
-    /// One that holds a message: as a lock, it is free.
+    /// A channel that already holds a token. Used as a lock, it is free.
     pub fn full() -> Self {
         Self { full: Mutex::new(true), ..Self::default() }
     }
@@ -103,14 +103,14 @@ impl Channel for Condition {
     }
 }
 
-/// One direction of a word that both ends poll. The word has one value on the way there and another on the way back, so
-/// that one cache line moves between the two.
+/// One direction of a word that both ends poll. The word has one value for a token on the way there and another for one
+/// on the way back, so that a single cache line moves between the ends.
 pub struct PolledWord {
     words: Arc<Words>,
     full: u32,
 }
 
-/// Polls after which the other end counts as hung: some seconds of them.
+/// Polls after which the other end counts as hung; they take some seconds.
 const MOST_POLLS: u64 = 1 << 32;
 
 impl PolledWord {

@@ -1,7 +1,7 @@
-//! The measuring end of what a peer serves.
+//! The measuring end of the services of a peer.
 //!
 //! # Errors
-//! Every function that makes a subject: the peer does not answer, or refuses the service.
+//! Every function that makes a subject fails if the peer does not answer, or refuses the service.
 
 use super::RoundTrip;
 use crate::kit::contract::*;
@@ -22,11 +22,12 @@ use std::time::Duration;
 /// Whether this process was given a peer.
 ///
 /// # Errors
-/// A sentence that says how to name one.
+/// A sentence that says how to name a peer.
 pub(super) fn given() -> std::result::Result<(), String> {
     named_peer().map(drop)
 }
 
+/// The peer that this process was given, or a sentence that says how to name one.
 fn named_peer() -> std::result::Result<Given, String> {
     Given::from_environment().ok_or_else(|| {
         "no peer is named: install syscost on another machine, and name that by `--peer HOST` or SYSCOST_PEER"
@@ -34,10 +35,10 @@ fn named_peer() -> std::result::Result<Given, String> {
     })
 }
 
-/// What a call answers, or its negative error number.
+/// The result of a call, or its negative error number.
 type Answered<T> = std::result::Result<T, i64>;
 
-/// A connection to a peer that serves one thing, and what the peer had counted when it was last asked.
+/// A connection to a peer for one service, and the counts that the peer returned last.
 struct Session {
     client: Client,
     counted: Counted,
@@ -45,7 +46,7 @@ struct Session {
 }
 
 impl Session {
-    /// Calls the peer. `open` asks it for what `time` needs, which is a batch of iterations.
+    /// Connects to the peer. `open` requests the service, and `time` runs and times a batch of iterations.
     fn subject<T: 'static>(
         open: impl FnOnce(&mut Client) -> Result<T>,
         time: impl FnMut(&mut T, &mut Self, u64, &Clock) -> Result<Ticks> + 'static,
@@ -56,7 +57,7 @@ impl Session {
         Ok(Box::new(Served { session, opened, time }))
     }
 
-    /// Runs `f`, which waits for the peer in each of `iterations`. An answer of the kernel that is an error ends the case.
+    /// Runs `f`, which waits for the peer in each of `iterations`, under a time limit. Its error number ends the case.
     fn within_limit<T>(&mut self, iterations: u64, f: impl FnOnce() -> Answered<T>) -> Result<T> {
         let ended = self.alarm.run_with_limit(partner_time_limit(iterations), f);
         ended.map_err(|answer| explain_refusal(&mut self.client, answer, iterations))
@@ -81,7 +82,7 @@ impl Session {
         }
     }
 
-    /// The way to the peer, also in words.
+    /// The route to the peer, as data and as a sentence.
     fn report(&self) -> Report {
         let wire = self.client.wire().clone();
         let evidence = wire.describe_route().into_iter().collect();
@@ -89,7 +90,7 @@ impl Session {
     }
 }
 
-/// What the peer serves, and a batch of it.
+/// A subject: the session, what `open` has returned, and the function that times a batch.
 struct Served<T, F> {
     session: Session,
     opened: T,
@@ -120,7 +121,7 @@ fn explain_refusal(client: &mut Client, answer: i64, iterations: u64) -> Error {
     client.connection_error(&happened)
 }
 
-/// 0, or the negative error number of a call as an error.
+/// Turns a negative error number of a call into `Err`.
 fn unrefused(answer: i64) -> Answered<()> {
     if answer < 0 { Err(answer) } else { Ok(()) }
 }
@@ -149,6 +150,7 @@ pub(super) fn round_trip(row: RoundTrip) -> Result<Box<dyn Subject>> {
     )
 }
 
+/// Times the round trips of a batch, and compares the peer's count with what was sent.
 fn time_round_trips<const AT: usize>(
     row: RoundTrip,
     dialogue: &mut Dialogue<Blocking, AT>,
@@ -187,7 +189,7 @@ pub(super) fn answered(bytes: u32) -> Result<Box<dyn Subject>> {
     )
 }
 
-/// One message and its answer. Returns 0 or a negative error number. Allocates nothing.
+/// Sends one message and checks its answer. Returns 0 or a negative error number. Allocates nothing.
 #[inline(always)]
 fn exchange_and_check(end: RawFd, message: &[u8], number: &mut u8) -> i64 {
     *number = number.wrapping_add(1);
@@ -247,7 +249,7 @@ pub(super) fn connection(closes: bool) -> Result<Box<dyn Subject>> {
     )
 }
 
-/// One connection from socket(2) to close(2), of which one call is timed; or the negative error number.
+/// Makes one connection, from socket(2) to close(2), and times one of its calls. Returns the time or the negative error number.
 fn time_connection(closes: bool, address: &Address, way: &Way, clock: &Clock) -> Answered<Ticks> {
     let end = open_stream_socket(address)?;
     let mut answer = 0;
@@ -260,7 +262,7 @@ fn time_connection(closes: bool, address: &Address, way: &Way, clock: &Clock) ->
     let connected = clock.time(|| answer = end.connect(address));
     unrefused(answer)?;
     unrefused(exchange_greeting(end.raw_descriptor(), &way.secret))?;
-    // Where close(2) is not timed it leaves no port in TIME_WAIT.
+    // A close(2) that is not timed resets the connection, which leaves no port in TIME_WAIT.
     unrefused(end.reset_on_close().min(end.close()))?;
     Ok(connected)
 }
@@ -275,7 +277,7 @@ fn exchange_greeting(end: RawFd, secret: &[u8; SECRET_BYTES]) -> i64 {
     }
 }
 
-/// Messages of `bytes`, `each` of them an iteration by every stream, which the peer receives and counts.
+/// Messages of `bytes`, which the peer receives and counts. Every stream sends `each` messages in an iteration.
 pub(super) fn bandwidth(streams: u32, each: usize, bytes: usize) -> Result<Box<dyn Subject>> {
     let message: Vec<_> = (0..bytes).map(|at| at as u8).collect();
     Session::subject(
@@ -331,7 +333,7 @@ fn send_and_count(ends: &[RawFd], message: &[u8], n: u64) -> i64 {
     sum
 }
 
-/// Tells the peer by each end how many bytes will follow.
+/// Tells the peer over each end how many bytes will follow. Returns a negative error number if a call is refused.
 fn announce_bytes(ends: &[RawFd], bytes: u64) -> i64 {
     ends.iter().map(|&end| send_whole(end, &bytes.to_le_bytes())).min().unwrap_or(0)
 }

@@ -102,6 +102,7 @@ pub fn accept(listener: RawFd) -> std::result::Result<End, i64> {
     })
 }
 
+/// The end whose descriptor a call has returned, or the negative error number.
 #[inline(always)]
 fn end_from_answer(answer: i64) -> std::result::Result<End, i64> {
     // SAFETY: OWN-DESCRIPTOR.
@@ -161,21 +162,21 @@ impl End {
         own_and_peer_addresses(&self.0)
     }
 
-    /// The process at the other end of a Unix connection, by the kernel (`SO_PEERCRED`, unix(7)): for an accepted end
-    /// the one that connected, for a connected end the one that listens.
+    /// The id of the process at the other end of a Unix connection (`SO_PEERCRED`, unix(7)): for an accepted end the
+    /// process that connected, for a connected end the process that listens.
     pub fn peer_process_id(&self) -> Option<u32> {
         // SAFETY: plain numbers, for which zero is a valid value.
-        let mut who: libc::ucred = unsafe { std::mem::zeroed() };
+        let mut credentials: libc::ucred = unsafe { std::mem::zeroed() };
         let mut length = size_of::<libc::ucred>() as u32;
-        let at = (&raw mut who).cast();
+        let at = (&raw mut credentials).cast();
         // SAFETY: OWN-BUFFER.
         let answer = unsafe {
             libc::getsockopt(self.raw_descriptor(), libc::SOL_SOCKET, libc::SO_PEERCRED, at, &raw mut length)
         };
-        if answer == 0 { u32::try_from(who.pid).ok() } else { None }
+        if answer == 0 { u32::try_from(credentials.pid).ok() } else { None }
     }
 
-    /// Whether its TCP connection is established, by the kernel (`TCP_INFO`).
+    /// Whether the kernel reports this end's TCP connection as established (`TCP_INFO`).
     pub fn is_established(&self) -> bool {
         const ESTABLISHED: u8 = 1;
         // SAFETY: plain numbers, for which zero is a valid value.
@@ -230,7 +231,7 @@ impl Listeners {
     /// `count` sockets of one TCP port. The kernel picks one for each connection, by its addresses and ports.
     ///
     /// # Errors
-    /// Those of [`Listeners::one`].
+    /// The errors of [`Listeners::open_one`].
     pub fn open_sharing(count: usize, queue: u32) -> Result<Self> {
         let (first, address) = open_listener(&Address::ipv4(Ipv4Addr::LOCALHOST, 0), queue, true)?;
         let others = (1..count).map(|_| open_listener(&address, queue, true).map(|(socket, _)| socket));
@@ -264,6 +265,7 @@ impl Listeners {
     }
 }
 
+/// Opens a socket that listens at this address with a backlog of `queue`. Returns it and the address that it has.
 fn open_listener(at: &Address, queue: u32, shares: bool) -> Result<(End, Address)> {
     let raised = |call: &str| socket_error(call, std::io::Error::last_os_error());
     let made = open_stream_socket(at).map_err(|answer| error_from_answer("socket", answer))?;
@@ -298,7 +300,7 @@ pub fn connect_datagram(of: &OwnedFd, to: &Address) -> Result<()> {
 /// Checks that the answer of a call on a socket is no error.
 ///
 /// # Errors
-/// That of [`error_from_answer`] for a negative answer.
+/// The error of [`error_from_answer`] for a negative answer.
 pub fn check_granted(call: &str, answer: i64) -> Result<()> {
     if answer < 0 { Err(error_from_answer(call, answer)) } else { Ok(()) }
 }
@@ -318,6 +320,7 @@ pub fn count_time_wait() -> Option<u64> {
     parse_time_wait(&std::fs::read_to_string("/proc/self/net/sockstat").ok()?)
 }
 
+/// The number behind `tw` in the line `TCP:` of this text (/proc/net/sockstat).
 fn parse_time_wait(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("TCP: "))?;
     let mut words = line.split_whitespace();

@@ -1,5 +1,5 @@
-//! Both ends of a round trip: the measuring one sends numbered messages, the far one sends its process id and then every
-//! message back.
+//! Both ends of a round trip. The measuring end sends numbered messages; the far end sends its process id first, and then
+//! returns every message.
 
 use super::endpoint::Endpoint;
 use crate::clock::{Clock, Ticks};
@@ -7,7 +7,7 @@ use crate::kit::placement::NOT_THE_MESSAGE;
 use crate::platform::time::monotonic_raw_ns;
 use std::mem::swap;
 
-/// What a bracket of the clock holds.
+/// What one bracket of the clock times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timed {
     /// A batch of round trips.
@@ -77,9 +77,9 @@ impl<E: Endpoint, const AT: usize> Dialogue<E, AT> {
     }
 }
 
-/// Calls `once` at this rate a second until it returns `false`. What is kept of each call is the time from the moment at which it
-/// is due, even if the one before was late. Returns the time in which a call was due or under way, which is no longer than what
-/// passed.
+/// Calls `once` up to `iterations` times, `rate` times a second, until it returns `false`. The time recorded for a call begins
+/// when the call is due, even if the previous call was late. Returns the total time in which a call was due or under way, which
+/// never exceeds the elapsed time.
 fn pace(rate: u32, iterations: u64, clock: &Clock, mut once: impl FnMut() -> bool) -> Ticks {
     let interval_ns = 1_000_000_000 / u64::from(rate.max(1));
     let ticks = |ns: u64| Ticks((ns as f64 * clock.hz() / 1e9) as u64);
@@ -102,7 +102,7 @@ fn pace(rate: u32, iterations: u64, clock: &Clock, mut once: impl FnMut() -> boo
     sum
 }
 
-/// `n` round trips, of which each reply must have the length and the number of its message. Returns 0 or a negative
+/// Makes `n` round trips. Each reply must have the length and the number of its message. Returns 0 or a negative
 /// error number.
 #[inline(always)]
 fn exchange_messages<E: Endpoint, const AT: usize>(
@@ -135,6 +135,7 @@ fn write_number(message: &mut [u8], number: u64) {
     }
 }
 
+/// Whether both begin with the same number; if they are shorter than eight bytes, whether they are equal.
 #[inline(always)]
 fn numbers_match(message: &[u8], reply: &[u8]) -> bool {
     match (message.first_chunk::<8>(), reply.first_chunk::<8>()) {
@@ -160,8 +161,8 @@ impl<E: Endpoint> Echo<E> {
         Self { endpoint, received: vec![0; bytes], next: vec![0; bytes], greeted: false }
     }
 
-    /// Answers one message and waits for the next. The first call sends the greeting. Returns bytes or a negative error
-    /// number.
+    /// Answers one message and waits for the next. The first call sends the greeting instead. Returns the bytes of the
+    /// next message or a negative error number.
     #[inline(always)]
     pub fn answer_message(&mut self) -> i64 {
         if !self.greeted {

@@ -12,7 +12,7 @@ use crate::platform::arch::syscall6;
 use nix::sys::epoll::{self, EpollCreateFlags, EpollEvent, EpollFlags};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
-/// Polls without data after which the other end counts as hung: some seconds of them.
+/// Polls without data after which the other end counts as hung; they take some seconds.
 const MOST_POLLS: u32 = 1 << 23;
 
 /// One end, which sends and receives whole messages. Every call returns bytes or a negative error number.
@@ -133,11 +133,12 @@ impl Endpoint for Epoll {
 fn wait_for_event(epoll: RawFd) -> i64 {
     let mut event = libc::epoll_event { events: 0, u64: 0 };
     let arguments = [epoll as usize, &raw mut event as usize, 1, usize::MAX, 0, 8];
-    // SAFETY: OWN-BUFFER: one event is written. A time-out of -1 is none, and there is no signal mask.
+    // SAFETY: OWN-BUFFER: one event is written. -1 stands for no time-out, and there is no signal mask.
     unsafe { syscall6(libc::SYS_epoll_pwait, arguments) }
 }
 
 /// Moves `all` bytes by repeated calls, each of which may move some bytes or none. `ready` runs before each call.
+/// Returns the bytes moved or a negative error number.
 #[inline(always)]
 fn move_whole(all: usize, mut ready: impl FnMut() -> i64, mut call: impl FnMut(usize) -> i64) -> i64 {
     const AGAIN: i64 = -(libc::EAGAIN as i64);
@@ -167,7 +168,7 @@ mod tests {
     use super::*;
     use crate::kit::socket::Transport;
 
-    fn carries<E: Endpoint>(make: fn(OwnedFd) -> Result<E>) {
+    fn assert_carries<E: Endpoint>(make: fn(OwnedFd) -> Result<E>) {
         for transport in Transport::ALL {
             let [near, far] = transport.connected_pair().expect("connected");
             let (mut near, mut far) = (make(near).expect("made"), make(far).expect("made"));
@@ -182,9 +183,9 @@ mod tests {
 
     #[test]
     fn every_endpoint_receives_what_was_sent() {
-        carries(Blocking::new);
-        carries(Spinning::new);
-        carries(Epoll::new);
+        assert_carries(Blocking::new);
+        assert_carries(Spinning::new);
+        assert_carries(Epoll::new);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The far end of a stream of bytes: it gets the number of bytes that will be sent, receives them, and returns their count.
 //!
-//! Announcement and count go over a second pair of sockets, the control: eight bytes each, the same for an end on
-//! another machine. A stream loses nothing. The far end cannot know how many datagrams were lost: the near end sends
-//! short datagrams with the number of the batch until the count comes.
+//! Announcement and count go over a second pair of sockets, the control. Each has eight bytes, in the same form for an end
+//! on another machine. A stream loses no bytes. Datagrams may be lost, and the far end cannot know how many: the near end
+//! therefore sends short datagrams with the number of the batch until the count arrives.
 
 use super::transfer::{read, receive, receive_whole, send, send_whole};
 use super::{data_arrives_within, raw_descriptor};
@@ -40,7 +40,8 @@ impl Receiver {
         Self { data, control, bounds, room: vec![0; ROOM_BYTES], batch: 0 }
     }
 
-    /// One batch: the announcement, the bytes and the count. Returns a negative error number where a call is refused.
+    /// Receives one batch, first its announcement and then its bytes, and sends the count.
+    /// Returns a negative error number if a call is refused.
     pub fn receive_batch(&mut self) -> i64 {
         let mut announced = [0; 8];
         let answer = receive_whole(raw_descriptor(&self.control), &mut announced);
@@ -76,7 +77,7 @@ fn receive_stream(expected: u64, mut receive: impl FnMut() -> i64) -> Result<u64
     Ok(received)
 }
 
-/// Receives until `expected` bytes, or the datagram that ends the batch.
+/// Receives until `expected` bytes, or the datagram that ends the batch, have arrived. Returns the bytes received.
 fn receive_datagrams(data: RawFd, expected: u64, batch: u64, room: &mut [u8]) -> Result<u64, i64> {
     let mut received = 0;
     while received < expected {
@@ -92,7 +93,7 @@ fn receive_datagrams(data: RawFd, expected: u64, batch: u64, room: &mut [u8]) ->
 
 const END: i64 = END_BYTES as i64;
 
-/// The near end of the control.
+/// The near end of the control connection.
 pub struct Control {
     end: OwnedFd,
     batch: u64,
@@ -120,7 +121,7 @@ impl Control {
         }
     }
 
-    /// The same for datagrams: repeats by `data` that the batch has ended, until the count comes.
+    /// The same for datagrams: sends the datagram that ends the batch over `data`, again and again until the count arrives.
     pub fn receive_datagram_count(&self, data: RawFd) -> i64 {
         loop {
             let sent = send(data, &self.batch.to_le_bytes(), 0);
@@ -136,7 +137,7 @@ impl Control {
     }
 }
 
-/// Time between two datagrams that end a batch: the first may meet a full queue.
+/// Time between two datagrams that end a batch. One is not enough: it may be dropped at a full queue.
 const PAUSE: Duration = Duration::from_micros(100);
 
 #[cfg(test)]
@@ -173,13 +174,13 @@ mod tests {
     #[test]
     fn a_lost_datagram_is_not_waited_for() {
         let (near, mut control, mut receiver) = ends(Transport::Udp, Bounds::Datagram);
-        for (batch, come) in [(3, 2), (2, 2)] {
+        for (batch, arriving) in [(3, 2), (2, 2)] {
             control.announce_batch(batch * 100);
-            for _ in 0..come {
+            for _ in 0..arriving {
                 send(raw_descriptor(&near), &[1; 100], 0);
             }
             let receiving = std::thread::spawn(move || (receiver.receive_batch(), receiver));
-            assert_eq!(control.receive_datagram_count(raw_descriptor(&near)), come * 100);
+            assert_eq!(control.receive_datagram_count(raw_descriptor(&near)), arriving * 100);
             let (answer, back) = receiving.join().expect("no panic");
             assert!(answer > 0);
             receiver = back;

@@ -15,20 +15,20 @@ const HEADER_BYTES: usize = 8;
 /// The longest IPv4 header: a raw socket receives it too.
 const MOST_IP_BYTES: usize = 60;
 
-/// What the protocols of the two families call a request and a reply.
+/// The message types of an echo request and its reply in one address family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Words {
+struct MessageTypes {
     request: u8,
     reply: u8,
 }
-const IPV4: Words = Words { request: 8, reply: 0 };
-/// RFC 4443. Of a packet of IPv6 even a raw socket receives no header of the network layer, and the kernel sums it up.
-const IPV6: Words = Words { request: 128, reply: 129 };
+const IPV4: MessageTypes = MessageTypes { request: 8, reply: 0 };
+/// RFC 4443. Even a raw IPv6 socket receives packets without the network header, and the kernel computes their checksum.
+const IPV6: MessageTypes = MessageTypes { request: 128, reply: 129 };
 
 /// Echo requests to one address.
 pub struct Ping {
     end: OwnedFd,
-    words: Words,
+    types: MessageTypes,
     is_raw: bool,
     identifier: u16,
     sequence: u16,
@@ -37,7 +37,7 @@ pub struct Ping {
 }
 
 impl Ping {
-    /// Requests with `bytes` behind the header.
+    /// Requests with `bytes` bytes after the header.
     ///
     /// # Errors
     /// [`Error::Missing`] where neither kind of socket is allowed.
@@ -45,21 +45,21 @@ impl Ping {
         to.set_ip(to.ip().to_canonical());
         // Port 0: ICMP uses only the address.
         to.set_port(0);
-        let words = if to.is_ipv4() { IPV4 } else { IPV6 };
-        let (end, is_raw) = open_icmp_socket(words)?;
+        let types = if to.is_ipv4() { IPV4 } else { IPV6 };
+        let (end, is_raw) = open_icmp_socket(types)?;
         super::connection::connect_datagram(&end, &Address::from_socket_addr(to))?;
-        // The kernel gives a ping socket its identifier; a raw socket receives the replies to all processes.
+        // A raw socket receives the replies to all processes and needs an identifier; the kernel sets that of a ping socket.
         let identifier = random_bits() as u16;
         let request = vec![0x5a; HEADER_BYTES + bytes];
         let reply = vec![0; MOST_IP_BYTES + HEADER_BYTES + bytes];
-        Ok(Self { end, words, is_raw, identifier, sequence: 0, request, reply })
+        Ok(Self { end, types, is_raw, identifier, sequence: 0, request, reply })
     }
 
-    /// Sends a request and waits for its reply. Returns the bytes behind the header, or a negative error number.
+    /// Sends a request and waits for its reply. Returns the number of bytes after the header, or a negative error number.
     #[inline(always)]
     pub fn echo_once(&mut self) -> i64 {
         self.sequence = self.sequence.wrapping_add(1);
-        write_request(&mut self.request, self.words.request, (self.identifier, self.sequence));
+        write_request(&mut self.request, self.types.request, (self.identifier, self.sequence));
         let sent = send(raw_descriptor(&self.end), &self.request, 0);
         if sent < 0 {
             return sent;
@@ -76,28 +76,29 @@ impl Ping {
         }
     }
 
-    /// Throws away what waits to be received. Replies to other processes fill a raw socket between two batches, and then the kernel
+    /// Discards the packets that wait to be received. Replies to other processes fill a raw socket between two batches, and then the kernel
     /// drops the reply to the next request.
     pub fn discard_waiting(&mut self) {
         while receive(raw_descriptor(&self.end), &mut self.reply, libc::MSG_DONTWAIT) >= 0 {}
     }
 
-    /// The bytes behind the header, if this is the reply to the last request.
+    /// The number of bytes after the header, if this is the reply to the last request.
     #[inline(always)]
     fn reply_bytes(&self, packet: &[u8]) -> Option<i64> {
         let header =
-            if self.is_raw && self.words == IPV4 { 4 * usize::from(packet.first()? & 15) } else { 0 };
+            if self.is_raw && self.types == IPV4 { 4 * usize::from(packet.first()? & 15) } else { 0 };
         let reply = packet.get(header..)?;
         let word = |at: usize| Some(u16::from_be_bytes([*reply.get(at)?, *reply.get(at + 1)?]));
         let ours = !self.is_raw || word(4)? == self.identifier;
         let same = reply.get(HEADER_BYTES..)? == &self.request[HEADER_BYTES..];
-        let answers = *reply.first()? == self.words.reply && ours && word(6)? == self.sequence && same;
+        let answers = *reply.first()? == self.types.reply && ours && word(6)? == self.sequence && same;
         answers.then_some((reply.len() - HEADER_BYTES) as i64)
     }
 }
 
-fn open_icmp_socket(words: Words) -> Result<(OwnedFd, bool)> {
-    let (family, protocol) = match words {
+/// Opens a ping socket or, if it is not allowed, a raw socket. Returns the socket, and whether it is raw.
+fn open_icmp_socket(types: MessageTypes) -> Result<(OwnedFd, bool)> {
+    let (family, protocol) = match types {
         IPV4 => (libc::AF_INET, libc::IPPROTO_ICMP),
         _ => (libc::AF_INET6, libc::IPPROTO_ICMPV6),
     };
@@ -111,8 +112,8 @@ fn open_icmp_socket(words: Words) -> Result<(OwnedFd, bool)> {
                 .into(),
         ));
     };
-    if words == IPV6 {
-        // It receives its own requests on loopback, and passes over them.
+    if types == IPV6 {
+        // On loopback this socket receives its own requests too; `echo_once` skips them.
         return Ok((end, true));
     }
     // The filter's bits are the types to drop: all but replies. On loopback a raw socket receives its own requests too.
@@ -123,6 +124,7 @@ fn open_icmp_socket(words: Words) -> Result<(OwnedFd, bool)> {
     Ok((end, true))
 }
 
+/// Writes the header of an echo request, checksum included.
 fn write_request(packet: &mut [u8], request: u8, (identifier, sequence): (u16, u16)) {
     packet[..HEADER_BYTES].fill(0);
     packet[0] = request;
@@ -164,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_to_others_keep_its_own_away_unless_they_are_discarded() {
+    fn its_own_reply_arrives_after_replies_to_others_are_discarded() {
         let ping = || value_or_skip(Ping::new((Ipv4Addr::LOCALHOST, 0).into(), 56));
         let (Some(mut one), Some(mut other)) = (ping(), ping()) else { return };
         assert!((0..5_000).all(|_| other.echo_once() == 56));

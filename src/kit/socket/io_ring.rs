@@ -22,7 +22,7 @@ const WHOLE: i32 = libc::MSG_WAITALL | libc::MSG_NOSIGNAL;
 const SEND: u64 = 0;
 const RECEIVE: u64 = 1;
 
-/// The ring is made by the task that uses it first: only that one may submit.
+/// The endpoint. Its ring is made by the task that uses it first, since only the task that made a ring may submit to it.
 pub struct IoRing {
     end: OwnedFd,
     ring: Option<IoUring>,
@@ -123,6 +123,7 @@ impl Endpoint for IoRing {
     }
 }
 
+/// The bytes received, or `EPIPE` as a negative number at the end of the stream.
 fn end_as_error(received: i64) -> i64 {
     if received == 0 { -i64::from(libc::EPIPE) } else { received }
 }
@@ -135,7 +136,7 @@ fn negative_errno(cause: &std::io::Error) -> i64 {
 /// repeated.
 fn cancel_running(ring: &mut IoUring, mut running: usize) {
     while running > 0 {
-        // An operation that it does not find has completed.
+        // An operation that the call does not find has completed.
         let _ = ring.submitter().register_sync_cancel(None, CancelBuilder::any());
         let _ = ring.submit_and_wait(1);
         running -= ring.completion().count().min(running);

@@ -60,7 +60,7 @@ impl Source for Written {
     }
 }
 
-/// Moves `bytes` by a call that moves some of them.
+/// Moves `bytes` bytes by repeated calls, each of which moves some of them. Returns `bytes` or a negative error number.
 #[inline(always)]
 fn move_whole(bytes: usize, mut call: impl FnMut(usize) -> i64) -> i64 {
     let mut moved = 0;
@@ -74,7 +74,7 @@ fn move_whole(bytes: usize, mut call: impl FnMut(usize) -> i64) -> i64 {
     moved as i64
 }
 
-/// A file without a name of `bytes`, all of them in the page cache.
+/// An unnamed file of `bytes` bytes, all of them in the page cache.
 fn cached_file(directory: &Path, bytes: usize) -> Result<File> {
     let making = |e| Error::file(directory, "making a file in it", e);
     let mut file = tempfile::tempfile_in(directory).map_err(making)?;
@@ -147,12 +147,13 @@ impl Source for Spliced {
             if filled <= 0 {
                 filled
             } else {
-                move_whole(filled as usize, |gone| splice(read, None, end, filled as usize - gone))
+                move_whole(filled as usize, |moved| splice(read, None, end, filled as usize - moved))
             }
         })
     }
 }
 
+/// splice(2), from offset `at` of a file or, with `None`, from a pipe. Returns the bytes moved or a negative error number.
 #[inline(always)]
 fn splice(from: RawFd, at: Option<i64>, to: RawFd, bytes: usize) -> i64 {
     let mut offset = at.unwrap_or(0);
@@ -165,13 +166,14 @@ fn splice(from: RawFd, at: Option<i64>, to: RawFd, bytes: usize) -> i64 {
 /// From a buffer that the kernel reads in place, by `MSG_ZEROCOPY`.
 pub struct ZeroCopy {
     message: Vec<u8>,
-    /// Calls that sent data, and those of them for which the notification has come.
+    /// Calls that sent data.
     sent: u64,
+    /// Calls whose notification has arrived.
     done: u64,
     copied: bool,
 }
 
-/// Calls without a notification before the notifications are read.
+/// When this many calls lack a notification, the notifications are read.
 const UNANSWERED: u64 = 64;
 
 impl ZeroCopy {
@@ -200,6 +202,7 @@ impl ZeroCopy {
         }
     }
 
+    /// Waits until a notification has arrived, and reads it. Returns 0 or a negative error number.
     fn wait_for_notification(&mut self, end: RawFd) -> i64 {
         let mut asked = libc::pollfd { fd: end, events: 0, revents: 0 };
         // SAFETY: OWN-BUFFER: one element. POLLERR is always reported.
@@ -261,7 +264,7 @@ impl Source for ZeroCopy {
     }
 }
 
-/// One notification: the number of calls, and whether the kernel copied after all. `None` where none has come.
+/// Reads one notification: the number of calls that it covers, and whether the kernel copied after all. `None` if none has arrived.
 fn read_notification(end: RawFd) -> std::result::Result<Option<(u64, bool)>, i64> {
     #[repr(C, align(8))]
     struct Buffer([u8; 128]);
@@ -306,7 +309,7 @@ mod tests {
     const BYTES: usize = 200_000;
 
     /// Another thread receives, since more is sent than the buffers hold.
-    fn arrives(make: impl Fn(&OwnedFd) -> Box<dyn Source>) -> Option<String> {
+    fn assert_arrives(make: impl Fn(&OwnedFd) -> Box<dyn Source>) -> Option<String> {
         let [near, far] = Transport::Tcp.connected_pair().expect("connected");
         let receiving = std::thread::spawn(move || {
             let mut received = vec![0; 3 * BYTES];
@@ -326,10 +329,10 @@ mod tests {
     fn every_source_delivers_its_messages() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path();
-        arrives(|_| Box::new(Sent::new(BYTES)));
-        arrives(|_| Box::new(FromFile::new(BYTES, path).expect("made")));
-        arrives(|_| Box::new(Spliced::new(BYTES, path).expect("made")));
-        let remark = arrives(|end| Box::new(ZeroCopy::new(end, BYTES).expect("made")));
+        assert_arrives(|_| Box::new(Sent::new(BYTES)));
+        assert_arrives(|_| Box::new(FromFile::new(BYTES, path).expect("made")));
+        assert_arrives(|_| Box::new(Spliced::new(BYTES, path).expect("made")));
+        let remark = assert_arrives(|end| Box::new(ZeroCopy::new(end, BYTES).expect("made")));
         assert!(remark.expect("said").contains("all answered"));
     }
 

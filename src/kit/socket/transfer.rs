@@ -11,14 +11,14 @@
 use crate::platform::arch::{syscall4, syscall6};
 use std::os::fd::RawFd;
 
-/// A closed connection is an error number, and no SIGPIPE.
-const QUIETLY: i32 = libc::MSG_NOSIGNAL;
+/// With this flag a send on a closed connection returns an error number and raises no SIGPIPE.
+const NO_SIGNAL: i32 = libc::MSG_NOSIGNAL;
 
 /// sendto(2), once, without an address.
 #[inline(always)]
 pub fn send(end: RawFd, message: &[u8], flags: i32) -> i64 {
     let arguments =
-        [end as usize, message.as_ptr() as usize, message.len(), (QUIETLY | flags) as usize, 0, 0];
+        [end as usize, message.as_ptr() as usize, message.len(), (NO_SIGNAL | flags) as usize, 0, 0];
     // SAFETY: OWN-BUFFER: it is read.
     unsafe { syscall6(libc::SYS_sendto, arguments) }
 }

@@ -19,7 +19,7 @@
 use super::{BLOCK, Loop, Means, Operation};
 use std::arch::asm;
 
-/// Whether the processor supports it.
+/// Whether the processor supports these instructions.
 pub(super) fn is_offered(means: Means) -> bool {
     matches!(means, Means::Scalar | Means::Neon | Means::Library)
 }
@@ -66,14 +66,14 @@ mod neon;
 pub(super) fn turns(operation: Operation, means: Means) -> Option<Loop> {
     match (means, operation) {
         (Means::Neon, _) => Some(neon::turns(operation)),
-        // Cases name no other operation of words, and every processor has vectors to fall back to.
+        // No case uses another operation with registers of eight bytes: every processor has vectors.
         (Means::Scalar, Operation::Read) => Some(read_words),
         (Means::Scalar, Operation::Write) => Some(write_words),
         _ => None,
     }
 }
 
-/// No loop prefetches.
+/// The loop that prefetches: there is none.
 pub(super) fn ahead(_: Operation, _: Means) -> Option<Loop> {
     None
 }

@@ -11,6 +11,7 @@ use super::{Arrays, Loop, Operation};
 use std::hint::black_box;
 use std::ops::Range;
 
+/// The loop for this operation: `memset` to write, `memcpy` to copy, none for any other.
 pub(super) fn find_loop(operation: Operation) -> Option<Loop> {
     match operation {
         Operation::Write => Some(memset_loop),
@@ -32,13 +33,13 @@ unsafe fn memset_loop(to: *mut u8, _: *const u8, _: *const u8, bytes: usize, pas
 #[inline(never)]
 unsafe fn memcpy_loop(to: *mut u8, x: *const u8, _: *const u8, bytes: usize, passes: u64, _: u64) -> u64 {
     for _ in 0..passes {
-        // SAFETY: INSIDE, as in `set`.
+        // SAFETY: INSIDE, as in `memset_loop`.
         unsafe { libc::memcpy(black_box(to.cast()), black_box(x.cast()), bytes) };
     }
     0
 }
 
-/// Performs the operation on this part of the arrays.
+/// Performs the operation on this part of the arrays. Returns the sum of the words for `Read`, otherwise 0.
 pub(super) fn run_ragged(
     operation: Operation,
     arrays: &mut Arrays,

@@ -7,7 +7,7 @@
 
 use super::{Loop, Means, Operation};
 
-/// The other means are of known processors.
+/// The other means belong to processors that have a module of their own.
 pub(super) fn is_offered(means: Means) -> bool {
     matches!(means, Means::Scalar | Means::Library)
 }
@@ -63,7 +63,7 @@ unsafe fn read(_: *mut u8, x: *const u8, _: *const u8, bytes: usize, passes: u64
         .fold(0, |sum, at| sum.wrapping_add(u64::from_le(unsafe { x.cast::<u64>().add(at).read_volatile() })))
 }
 
-/// The loop for this operation. A store past the caches is not known.
+/// The loop for this operation; `None` for non-temporal stores, which have no portable form.
 pub(super) fn turns(operation: Operation, means: Means) -> Option<Loop> {
     match operation {
         _ if means != Means::Scalar => None,
@@ -78,7 +78,7 @@ pub(super) fn turns(operation: Operation, means: Means) -> Option<Loop> {
     }
 }
 
-/// No loop prefetches.
+/// The loop that prefetches: there is none.
 pub(super) fn ahead(_: Operation, _: Means) -> Option<Loop> {
     None
 }

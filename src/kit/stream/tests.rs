@@ -1,10 +1,10 @@
 use super::*;
 use crate::statistic::Random;
 
-/// Sizes around a word, a line, a block, several of these, and four pages once and twice with a rest; then the
-/// offsets of the arrays.
+/// Sizes in bytes around a word, a line, a block, several of these, and four pages once and twice with a remainder.
 const SIZES: [usize; 18] =
     [0, 1, 7, 8, 9, 63, 64, 65, 511, 512, 513, 1023, 1032, 1576, 4096, 5243, 16_384, 36_040];
+/// Offsets in bytes of the three arrays.
 const STARTS: [[usize; 3]; 4] = [[0, 0, 0], [1, 2, 3], [8, 16, 24], [63, 33, 7]];
 const GUARD: u8 = 0xa5;
 const MEANS: [Means; 7] =

@@ -25,7 +25,7 @@ use super::{BLOCK, Loop, Means, Operation};
 use crate::platform::arch;
 use std::arch::asm;
 
-/// Whether the processor and the kernel support it.
+/// Whether the processor and the kernel support these instructions.
 pub(super) fn is_offered(means: Means) -> bool {
     match means {
         Means::Scalar | Means::Sse2 | Means::Strings | Means::Library => true,
@@ -95,7 +95,7 @@ pub(super) fn turns(operation: Operation, means: Means) -> Option<Loop> {
         (Means::Sse2, _) => Some(sse2::turns(operation)),
         (Means::Avx2, _) => Some(wide::avx2::turns(operation)),
         (Means::Avx512, _) => Some(wide::avx512::turns(operation)),
-        // Cases name no other operation of these two, and every processor has vectors to fall back to.
+        // No case uses another operation with these two means: every processor has vectors.
         (Means::Scalar, Operation::Read) => Some(read_words),
         (Means::Scalar, Operation::Write) => Some(write_words),
         (Means::Strings, Operation::Write) => Some(stosb_loop),
@@ -104,7 +104,7 @@ pub(super) fn turns(operation: Operation, means: Means) -> Option<Loop> {
     }
 }
 
-/// The loop that prefetches, if there is one that is faster here. Lines to be written are asked for on Intel's processors
+/// The loop that prefetches, if there is one that is faster here. Lines to be written are prefetched on Intel's processors
 /// only: Sapphire Rapids gains 7 %, and Zen 4 loses a fifth (27.3 GB/s without, 22.5 with).
 pub(super) fn ahead(operation: Operation, means: Means) -> Option<Loop> {
     if operation != Operation::CopyNonTemporal && !arch::is_intel() {

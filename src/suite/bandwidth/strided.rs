@@ -1,6 +1,6 @@
-//! Reading and writing all bytes of a large array with a stride: what is left of the bandwidth where no prefetcher guesses
+//! Reading and writing all bytes of a large array with a stride: the bandwidth that remains where no prefetcher guesses
 //! the next line. The walk visits each line once a round, one stride after another, column by column. Even columns come before odd
-//! ones: a processor that fetches lines in pairs has lost the other of a pair again when its turn comes.
+//! ones: a processor that fetches lines in pairs has evicted the other line of a pair again when its turn comes.
 
 use super::{claim_no_faults, memory_module};
 use crate::kit::contract::*;
@@ -10,14 +10,14 @@ use crate::platform::limit;
 use crate::platform::resident::{Pages, ResidentMemory};
 use std::hint::black_box;
 
-/// The array, bytes, and that of a smoke run.
+/// Bytes of the array, and of the array of a smoke run.
 const BYTES: usize = 256 << 20;
 const SMOKE: usize = 2 << 20;
 /// Bytes of an iteration, and its lines.
 const ITERATION: u64 = 16 << 10;
 const LINES: u64 = ITERATION / LINE as u64;
-/// The strides, bytes. The first is reading in order. Prefetchers of current cores follow strides within a page; the
-/// last ones leave it with every line.
+/// The strides, in bytes. The first reads in order. Prefetchers of current cores follow strides within a page; the
+/// largest strides leave the page with every line.
 const STRIDES: [(&str, usize); 8] = [
     ("64B", 64),
     ("128B", 128),
@@ -28,11 +28,11 @@ const STRIDES: [(&str, usize); 8] = [
     ("4KiB", 4 << 10),
     ("8KiB", 8 << 10),
 ];
-/// The stride of default scale.
+/// The only stride that is measured at default scale, in bytes.
 const USUAL: usize = 4 << 10;
 /// The integer that is written.
 const PATTERN: u64 = 0x5c5c_5c5c_5c5c_5c5c;
-/// Distances, in iterations, from the beginning of a batch to those of which a word is spoilt beforehand.
+/// Distances from the beginning of a batch to the iterations in which one word is spoilt (set to a wrong value) beforehand.
 const SPOILT: [u64; 6] = [0, 3, 15, 63, 255, 1023];
 
 /// What is done to each line.
@@ -91,10 +91,10 @@ struct Strided {
     memory: ResidentMemory,
     /// Lines visited until now.
     done: u64,
-    /// Where the last batch began, and the sum that it read.
+    /// The value of `done` when the last batch began, and the sum that the batch read.
     begun: u64,
     sum: u64,
-    /// Words that the next batch must write: the number of its lines after which it has, and the word.
+    /// Spoilt words: the number of lines after which the next batch must have written one, and its index.
     spoilt: Vec<(u64, usize)>,
     random: u64,
 }
@@ -120,7 +120,7 @@ impl Strided {
         format!("word by word in lines {stride} bytes apart, on {kib} KiB in huge pages of 2 MiB")
     }
 
-    /// Visits the next lines, as many as the iterations have.
+    /// Visits the lines of this many iterations.
     fn visit_lines(&mut self, iterations: u64) {
         let (order, work) = (self.order, self.work);
         let memory = self.memory.bytes();
@@ -160,6 +160,7 @@ impl Strided {
         }
     }
 
+    /// Verifies the sum that the last batch read against its closed form.
     fn verify_sum(&self) -> std::result::Result<(), String> {
         let (mut at, mut expected) = (self.begun, 0u64);
         while at < self.done {
@@ -193,7 +194,7 @@ impl Strided {
         &mut self.memory.bytes()[word * 8..][..8]
     }
 
-    /// Spoils a word each of few iterations ahead, so that few lines come into a cache because of it.
+    /// Sets one word to a wrong value in each of a few iterations ahead: few, so that few lines enter a cache because of it.
     fn spoil_words_ahead(&mut self) {
         let order = self.order;
         for distance in SPOILT.into_iter().filter(|distance| (distance + 1) * LINES <= order.lines) {
@@ -266,7 +267,7 @@ impl StrideOrder {
 
     /// The sum of the words of a segment, if each word holds its number.
     pub(super) fn segment_sum(self, segment: Segment) -> u64 {
-        // Eight words in a line: their numbers are eight times the line's and 0 to 7.
+        // A line has eight words, whose numbers are eight times the line's number plus 0 to 7.
         let Segment { first, lines } = segment;
         let sum_of_lines = u128::from(lines) * u128::from(first)
             + u128::from(self.stride) * (u128::from(lines) * u128::from(lines.max(1) - 1) / 2);
@@ -300,7 +301,7 @@ mod tests {
             let Some(mut strided) = value_or_skip(Strided::new(work, SMALL, USUAL)) else { return };
             strided.visit_lines(1);
             strided.verify_batch().expect("proven");
-            // It claims an iteration of which one line was not visited: of a write, that of the spoilt word.
+            // It counts an iteration whose lines were not visited, among them that of a spoilt word.
             strided.begun = strided.done;
             strided.done += LINES;
             strided.sum = 0;
@@ -319,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_line_of_a_pair_comes_half_a_round_later() {
+    fn the_other_line_of_a_pair_is_visited_half_a_round_later() {
         let order = StrideOrder { lines: 1024, stride: 16 };
         let at = |line| (0..1024).position(|position| order.line_at(position) == line);
         for line in [0, 6, 512] {

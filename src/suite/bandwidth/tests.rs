@@ -17,7 +17,7 @@ fn every_case_does_its_work_or_says_what_is_missing() {
 }
 
 #[test]
-fn a_fault_inside_is_told() {
+fn a_page_fault_in_the_timed_part_is_reported() {
     let mut delta = Delta::default();
     assert!(claim_no_faults(&delta, 1).is_ok());
     delta.counted.minor_faults = 1;
@@ -25,7 +25,7 @@ fn a_fault_inside_is_told() {
 }
 
 #[test]
-fn an_iteration_moves_as_much_at_every_size() {
+fn an_iteration_moves_the_same_bytes_at_every_size() {
     for variant in variant::variants() {
         let plan = variant.plan();
         let expected = match (plan.calls_whole_array(), plan.operation) {

@@ -13,11 +13,11 @@ use Operation::{Add, Copy, CopyNonTemporal, Read, Scale, Triad, Update, Write, W
 
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
-/// The largest size that lies in base pages, bytes. The first translation cache of every machine holds them, so the
-/// first level can be measured without huge pages.
+/// The largest size that lies in base pages, bytes. The first-level TLB of every machine covers it, so the
+/// first cache level can be measured without huge pages.
 const FEW_PAGES: usize = 32 * KIB;
 
-/// Sizes of default scale, one for each level of a common machine; then some of them.
+/// Sizes of default scale, one for each cache level of a common machine. The constants that follow are subsets.
 const SIZES: &[usize] = &[16 * KIB, 256 * KIB, 4 * MIB, 256 * MIB];
 const SMALLEST: &[usize] = &[16 * KIB];
 const LARGEST: &[usize] = &[256 * MIB];
@@ -34,10 +34,10 @@ const POWERS: &[usize] = &{
     }
     sizes
 };
-/// Sizes of one call for all of it: for a large size it takes milliseconds. Of the C library and the string instructions, which then
-/// perform alike, the library is enough at default scale.
+/// Sizes of cases in which one call processes the whole size, which takes milliseconds for a large one. The C library and the
+/// string instructions perform alike there, so the library is enough at default scale.
 const STRUNG: &[usize] = &[16 * KIB, 256 * KIB, 4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB];
-/// The CSC501 report has 8 and 16 MB by the library; a copy has two such arrays.
+/// The CSC501 report measures the library with arrays of 8 and 16 MB; a copy has two such arrays.
 const REPORTED: &[usize] = &[16 * KIB, 256 * KIB, 4 * MIB, 8 * MIB, 16 * MIB, 32 * MIB, 64 * MIB, 256 * MIB];
 const COPIED: &[usize] = &[16 * KIB, 16 * MIB, 32 * MIB, 64 * MIB];
 const SET: &[usize] = &[16 * KIB, 8 * MIB, 16 * MIB, 64 * MIB];
@@ -49,7 +49,7 @@ pub(super) struct Row {
     words: &'static str,
     operation: Operation,
     sizes: &'static [usize],
-    /// Those that are not only measured at full scale.
+    /// The sizes that are measured at default scale, too.
     usual: &'static [usize],
     /// The widest vectors if `None`.
     means: Option<Means>,
@@ -60,6 +60,7 @@ pub(super) struct Row {
     pub(super) crowd: Option<Parallelism>,
 }
 
+/// A row of cases on one CPU with the widest vectors, aligned and with a pattern; the methods of `Row` change that.
 const fn row(
     name: &'static str,
     words: &'static str,
@@ -93,11 +94,11 @@ impl Row {
     }
 }
 
-/// Memory of each node.
+/// Reading the memory of each NUMA node.
 static OF_NODE: Row = row("read-node", "sum of all words", Read, LARGEST, NONE);
 
-/// All others, in the order of their ids: those with curves and an update in place, stores past the caches, STREAM's other three, calls,
-/// narrower means, odd addresses and small pages, several CPUs at a time.
+/// All other rows, in the order of their ids: those with curves and an update in place, stores past the caches, STREAM's other three,
+/// calls, narrower means, odd addresses and small pages, several CPUs at a time.
 #[rustfmt::skip]
 static ROWS: &[Row] = &[
     row("read", "sum of all words", Read, POWERS, SIZES),
@@ -194,8 +195,8 @@ impl Variant {
     }
 }
 
-/// Bytes that an iteration reads and writes together: a part of a large array, and the whole of the smallest. A third
-/// of it is no whole number of blocks, so with three arrays it is a little less.
+/// Bytes that an iteration reads and writes together: a part of a large array, and the whole of the smallest. With
+/// three arrays it is a little less, since a third of it is no whole number of blocks.
 const ITERATION: usize = 16 << 10;
 /// The integer that is written or added. None of its bytes is zero, since some processors store zeroes in another way.
 const PATTERN: u64 = 0x5c5c_5c5c_5c5c_5c5c;

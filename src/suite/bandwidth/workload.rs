@@ -1,7 +1,7 @@
 //! The arrays of one thread, the loop over them, the position of the stream in them, and the proof of its results.
 //!
-//! One iteration is one chunk. Batches continue one another round and round, so that in large arrays every batch finds chunks that
-//! were not used for long.
+//! One iteration is one chunk. Each batch continues where the last one ended, and starts over at the end of the arrays, so
+//! that in large arrays it finds chunks that were not used for a long time.
 
 use super::variant::{Level, Plan};
 use crate::error::{Error, Result};
@@ -25,9 +25,9 @@ pub(super) struct Workload {
     begun: Cursor,
     batch: u64,
     sum: u64,
-    /// Words to verify after the next batch: the distance of their chunk from its beginning, and their number.
+    /// Words to verify after the next batch: the distance, in chunks, from its beginning, and the index of the word.
     marked: Vec<(u64, u64)>,
-    /// State of the generator that chooses them.
+    /// State of the generator that chooses the marked words.
     random: u64,
 }
 
@@ -73,7 +73,7 @@ impl Workload {
         Ok(workload)
     }
 
-    /// The arrays `to`, `x` and `y`. Those that the operation does not use are empty.
+    /// The arrays `to`, `x` and `y`. An array that the operation does not use is empty.
     fn split_arrays(memory: &mut ResidentMemory, plan: Plan, stride: usize) -> [&mut [u8]; 3] {
         let length = plan.bytes_per_chunk() * plan.chunk_count();
         let mut rest = memory.bytes();
@@ -141,7 +141,7 @@ impl Workload {
         Ok(())
     }
 
-    /// The words that are read are consecutive numbers, whose sum has a closed form.
+    /// Verifies the sum of the words read in the last batch: they are consecutive numbers, whose sum has a closed form.
     fn verify_sum(&self) -> std::result::Result<(), String> {
         if self.plan.operation != Operation::Read {
             return Ok(());
@@ -161,6 +161,7 @@ impl Workload {
         Err(format!("the sum of what was read in {batch} iterations is {sum:#x} and should be {expected:#x}"))
     }
 
+    /// Verifies that a word holds what the operation leaves after all visits of its chunk.
     fn verify_word(&mut self, word: u64) -> std::result::Result<(), String> {
         let visits = self.cursor.chunk_visits(word * 8 / self.plan.bytes_per_chunk() as u64);
         let (found, expected) = (self.read_word(word), self.plan.expected_word(word, visits));
@@ -170,6 +171,7 @@ impl Workload {
         Err(format!("word {word} holds {found:#x} where the operation leaves {expected:#x}: it was not done"))
     }
 
+    /// Verifies the sum of the last batch and every written word.
     fn verify_all_words(&mut self) -> Result<()> {
         self.verify_sum().map_err(Error::Disproved)?;
         let (plan, words, cursor) = (self.plan, self.plan.bytes_per_chunk() as u64 / 8, self.cursor);
@@ -190,9 +192,8 @@ impl Workload {
         u64_from_le_bytes(self.word_bytes_mut(word))
     }
 
-    /// Chooses words of chunks ahead, each time another word of a chunk, and spoils them. They are few, so that few
-    /// lines come into a cache because of them. Words that are updated are not spoilt: their value shows the number
-    /// of visits.
+    /// Chooses a random word in each of a few chunks ahead, and sets it to a wrong value. The words are few, so that few
+    /// lines enter a cache because of them. Words of an update keep their value, which shows the number of visits.
     fn mark_words_to_verify(&mut self) {
         self.marked.clear();
         if self.plan.operation == Operation::Read {
@@ -215,7 +216,7 @@ fn u64_from_le_bytes(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes.try_into().unwrap_or_default())
 }
 
-/// The position, and the number of visits of each chunk.
+/// The position in the arrays, from which the number of visits of each chunk follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cursor {
     chunks: u64,
@@ -232,7 +233,7 @@ pub(super) struct Stretch {
 }
 
 impl Cursor {
-    /// The beginning of arrays of this many chunks.
+    /// A cursor at the beginning of arrays of this many chunks.
     pub(super) fn new(chunks: u64) -> Self {
         Self { chunks: chunks.max(1), done: 0 }
     }
@@ -247,7 +248,7 @@ impl Cursor {
         (self.done + distance) % self.chunks
     }
 
-    /// Advances by one stretch of the iterations that are left, and subtracts them.
+    /// Advances by one stretch and subtracts its iterations from `left`. Returns `None` if no iteration is left.
     #[inline]
     pub(super) fn next(&mut self, left: &mut u64) -> Option<Stretch> {
         let from = self.next_chunk();

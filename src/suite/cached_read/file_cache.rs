@@ -45,7 +45,7 @@ fn file_case(series: &Series, file: u64) -> Case {
         .need(if limit > SMALL { TAKES_SECONDS } else { NOT_SMOKE })
         .need(DISK)
         .one_by_one()
-        // Which part of the file stays in the cache is the kernel's choice.
+        // The kernel chooses which part of the file stays in the cache, so a sample is whole rounds.
         .lap_length(file)
         // The kernel's own threads reclaim pages.
         .own_tasks(OwnTasks::Elsewhere)
@@ -67,6 +67,7 @@ const NOT_SMOKE: Need = Need::new(|place| match place.scale {
     _ => Ok(()),
 });
 
+/// Checks that the directory has room for these bytes and a quarter more.
 fn check_free_space(directory: &Path, bytes: u64) -> Result<()> {
     let unknown =
         || Error::Missing(format!("{}: the free space is unknown (statvfs failed)", directory.display()));
@@ -99,6 +100,7 @@ struct Round {
 }
 
 impl Round {
+    /// Evicts the file from the cache, limits the memory, and reads the file once.
     fn new(file: PatternFile, limit: u64) -> Result<Self> {
         file.evict()?;
         let cgroup = LimitedMemory::enter(limit)?;
@@ -113,7 +115,7 @@ impl Round {
         Ok(round)
     }
 
-    /// Verifies the block and goes on to the next.
+    /// Verifies the block and advances to the next.
     #[inline(always)]
     fn verify_and_advance(&mut self, got: std::io::Result<usize>) -> Result<()> {
         self.file.check_block(got, &self.buffer, self.at)?;
@@ -121,6 +123,7 @@ impl Round {
         Ok(())
     }
 
+    /// Times the read of one block. At the end of a round, stores the round's bandwidth.
     fn read(&mut self, clock: &Clock) -> Result<Ticks> {
         let mut got = Ok(0);
         let ticks = clock.time(|| got = self.file.file().read_at(&mut self.buffer, self.at));
@@ -188,7 +191,7 @@ mod tests {
         );
     }
 
-    /// Every page of a file that fits stays; of a larger one some are read again. The limit holds for a whole process.
+    /// A file that fits stays in the cache; a larger one does not. The limit holds for a whole process, hence the child.
     #[test]
     fn a_file_above_the_limit_is_not_kept() {
         let directory = tempfile::tempdir().expect("a directory");

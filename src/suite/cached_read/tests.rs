@@ -22,12 +22,12 @@ fn each_way_reads_round_and_round() {
 }
 
 #[test]
-fn another_block_and_a_short_one_are_errors_of_the_file() {
+fn a_stale_block_and_a_short_block_are_errors() {
     let stale: ReadBlock = |reader, _| Ok(reader.block);
     let (_directory, mut stale) = subject(stale);
     let error = stale.run(2, &test_clock()).expect_err("nothing came").to_string();
     assert!(error.contains("not what was written at 4096"), "{error}");
-    // Not before the file is warm, which is set-up.
+    // Reads become short only after set-up, which reads the file too.
     static IS_SHORT: AtomicBool = AtomicBool::new(false);
     let (_directory, mut short) =
         subject(|reader, _| Ok(if IS_SHORT.load(SeqCst) { 1 } else { reader.block }));

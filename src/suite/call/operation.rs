@@ -1,23 +1,24 @@
 //! Loops around a call that does nothing, one for each arity and type.
 //!
-//! The loops are written in assembly. A compiler calls what it does not see defined through a register, even where the source
-//! names it; of a callee that it can see into, it drops the arguments; and where it places a loop decides a cycle in
-//! five. The loops here begin a cache line and fit into it. In every iteration each argument is loaded from the stack to where
+//! The loops are written in assembly. A compiler that does not see a function's definition calls it through a register, even
+//! where the source names it; if it sees the definition, it drops the arguments; and its placement of a loop decides a
+//! cycle in five. The loops here begin a cache line and fit into it. In every iteration each argument is loaded from the stack to where
 //! the calling convention wants it, as compiled code does with what it has spilled: no register that a callee may change keeps an
 //! argument.
 //!
 //! The callee, one `ret`, is in the cache line before its loop. On Zen 5 an iteration takes five cycles and not four where a multiple of
 //! 16 MiB lies between a call and its callee: with one callee for all loops, 4 MiB away, the address at which a process was
-//! loaded decided. A call through a pointer or a table takes four or six all the same, as the predictor of indirect branches has learnt.
+//! loaded decided. A call through a pointer or a table still takes four or six, depending on what the predictor of indirect
+//! branches has learnt.
 //!
-//! A loop is entered behind a chain of 40 multiplications, some 120 cycles, in which the front end runs ahead and fills its
-//! queues. Entered with empty ones, right behind a reading of the clock, a batch stayed by chance in one of five modes from
+//! A loop is entered after a chain of 40 multiplications, some 120 cycles, in which the front end runs ahead and fills its
+//! queues. Entered with empty queues, right after a reading of the clock, a batch stayed by chance in one of five modes from
 //! 4 to 6 cycles a call (Zen 5), and 4 to 9 of 10 batches were slow.
 //!
 //! # Invariants
 //!
 //! * **RETURNS**: the callee is a `ret`, which accesses no register of an argument, so it may be called with any.
-//! * **BALANCED**: the assembly reads and writes only the stack that it has reserved, and gives it back. The stack is aligned at
+//! * **BALANCED**: the assembly reads and writes only the stack that it has reserved, and releases it. The stack is aligned at
 //!   the call, as it was before: what is reserved is a multiple of 16 bytes.
 //! * **LIBC**: the C library's function reads its argument registers only, and returns.
 #![allow(unsafe_code)]
@@ -40,13 +41,13 @@ pub struct Call {
     pub callee: fn() -> usize,
 }
 
-/// The arguments, eight of these: 1.0 as the lower half, and about 1.0 as a whole.
+/// The value of each of the eight arguments: 1.0 as an `f32` in its lower half, and about 1.0 as an `f64`.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
 const ARGUMENT: u64 = 0x3ff0_0000_3f80_0000;
 
-/// Defines a loop that returns the address of the callee before it. Of the processor: the registers of the arguments' value and of
-/// the count, then what puts the arguments onto the stack, looks at the count, ends an iteration, and leaves. Of the call: what
-/// comes before the loop, the instructions that place arguments, the one that calls, and the operands that they name.
+/// Defines a loop that returns the address of the callee before it. For the processor it takes the registers of the arguments'
+/// value and of the count, and the instructions that push the arguments, test the count, end an iteration, and leave. For the
+/// call it takes the instructions before the loop, those that place arguments, the one that calls, and their operands.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
 macro_rules! loop_of_calls {
     ([$value:tt $count:tt $enter:tt $look:tt $end:tt $leave:tt],
@@ -64,7 +65,7 @@ macro_rules! loop_of_calls {
     };
 }
 
-/// Such a loop on this processor.
+/// Defines such a loop for x86-64.
 #[cfg(target_arch = "x86_64")]
 #[rustfmt::skip]
 macro_rules! calling {
@@ -73,7 +74,7 @@ macro_rules! calling {
         "dec r13; jnz 2b" "add rsp, 128; lea rax, [rip + 3b]"], $($of)* } };
 }
 
-/// See above.
+/// Defines such a loop for AArch64.
 #[cfg(target_arch = "aarch64")]
 #[rustfmt::skip]
 macro_rules! calling {
@@ -82,7 +83,7 @@ macro_rules! calling {
         "subs x21, x21, #1; b.ne 2b" "add sp, sp, #128; adr x9, 3b"], $($of)* } };
 }
 
-/// See above.
+/// Defines such a loop for RISC-V.
 #[cfg(target_arch = "riscv64")]
 #[rustfmt::skip]
 macro_rules! calling {
@@ -91,7 +92,7 @@ macro_rules! calling {
         "beqz s2, 4f; j 2f" "addi s2, s2, -1; bnez s2, 2b" "addi sp, sp, 128; lla t0, 3b"], $($of)* } };
 }
 
-/// A direct call by this instruction, behind those that place arguments.
+/// A direct call by this instruction, after those that place arguments.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
 macro_rules! direct {
     ($call:literal; $($place:literal)*) => {{
@@ -195,7 +196,7 @@ mod place {
     calling!(plt, "", [], "call {plt}", plt = sym gnu_get_libc_version);
 }
 
-/// No loop is written for other processors, and [`ARE_WRITTEN`] says so.
+/// Placeholders for other processors, for which no loop is written and [`ARE_WRITTEN`] is false.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
 mod place {
     use super::*;

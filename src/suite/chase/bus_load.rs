@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Memory that each loading CPU reads, bytes: more than the caches hold.
 const EACH: usize = 64 << 20;
-/// Bytes after which a loading CPU counts.
+/// Bytes that a loading CPU reads before it increments its count.
 const CHUNK: usize = 256 << 10;
 /// The longest timed interval in which a loading CPU may read no chunk, ns.
 const SILENT_NS: f64 = 50e6;
@@ -61,6 +61,7 @@ impl Loaders {
         }
     }
 
+    /// Adds the needs and the claims of this number of loading CPUs.
     fn with_needs(self, case: Case) -> Case {
         match self {
             Self::Exactly(0) => case,
@@ -70,11 +71,12 @@ impl Loaders {
     }
 }
 
+/// Adds the need `cpus`, and the claims about loading CPUs.
 fn require_cpus(case: Case, cpus: Need) -> Case {
     case.need(PINNED).need(cpus).claim(Claim::Counted(all_partners_stayed)).claim(Claim::Checked(LOADED))
 }
 
-/// The case of a ring that is walked beside these.
+/// The case of a ring that is walked while these CPUs load the bus.
 pub(super) fn loaded_walk_case(name: String, plan: Plan, loaders: Loaders) -> Case {
     let set_up = set_up(move |place| {
         let cpus = loaders.loading_cpus(place)?;
@@ -99,6 +101,7 @@ struct Load {
 }
 
 impl Load {
+    /// Starts a thread on this CPU that reads memory of its own without a pause.
     fn start(cpu: usize) -> Result<Self> {
         // Huge pages, so that it is limited by the bus and not by page walks.
         let mut memory = ResidentMemory::new(EACH, Pages::Huge)?;
@@ -151,7 +154,7 @@ impl Subject for Loaded {
     }
 }
 
-/// The time, ns, for which a loading CPU has been silent, after a batch of `ns` in which these CPUs were.
+/// The time, ns, for which some loading CPU has read nothing, after a batch of `ns` in which the CPUs `silent` read nothing.
 fn update_silent_time(before: f64, ns: f64, silent: &[usize]) -> Result<f64> {
     let now = if silent.is_empty() { 0.0 } else { before + ns };
     match silent.first() {

@@ -55,7 +55,7 @@ fn golden_ratio_hash(number: usize) -> usize {
     ((number as u32).wrapping_mul(0x9e37_79b9) >> 16) as usize
 }
 
-/// The place of a slot that was not visited yet.
+/// The place that is stored in a slot that was not visited yet.
 const UNVISITED: u64 = u64::MAX;
 /// Arcs that are proven at the same time: about as many lines as a core can have outstanding.
 const ARCS: usize = 16;
@@ -87,10 +87,12 @@ impl Slots {
         Ok(slots)
     }
 
+    /// The address at which a slot begins.
     fn slot_address(&self, slot: u32) -> usize {
         self.begins + self.spread.slot_offset(slot as usize)
     }
 
+    /// Writes a slot: the address of the next one, and its place.
     fn write(&mut self, offset: usize, [next, place]: [u64; 2]) {
         let slot = &mut self.memory.bytes()[offset..offset + SLOT];
         slot[..8].copy_from_slice(&next.to_ne_bytes());
@@ -109,7 +111,7 @@ impl Slots {
         self.spread.slot_at_offset(offset).filter(|slot| *slot < self.count).map(|_| offset)
     }
 
-    /// Walks round once and writes its place into each slot; this also brings the ring into the caches as far as it
+    /// Walks round once and writes into each slot its place in the ring; this also brings the ring into the caches as far as it
     /// fits. All arcs of the ring are walked at the same time, since one walker in main memory would take seconds. If
     /// no slot is visited twice and each arc ends where the next begins, the ring is one cycle.
     fn prove_one_cycle(&mut self, visits: &[u32]) -> Result<()> {
@@ -138,7 +140,7 @@ impl Slots {
         }
     }
 
-    /// Writes its place into a slot and returns the address that it holds.
+    /// Writes its place into a slot and returns the address of the next slot, which it holds.
     fn record_place(&mut self, address: usize, place: usize) -> Result<usize> {
         let Some(offset) = self.offset_of_address(address) else {
             return Err(Error::Disproved(format!("place {place} of the ring lies outside of its slots")));
@@ -168,7 +170,7 @@ impl<const N: usize> Walk<N> {
     /// through all slots.
     ///
     /// # Errors
-    /// [`Error::Disproved`] if it is not; [`Error::Usage`] if there are fewer slots than walkers or the memory is too
+    /// [`Error::Disproved`] if it is not one cycle; [`Error::Usage`] if there are fewer slots than walkers or the memory is too
     /// small.
     pub fn new(memory: ResidentMemory, spread: Spread, visits: &[u32]) -> Result<Self> {
         let count = visits.len();
@@ -180,7 +182,7 @@ impl<const N: usize> Walk<N> {
         Ok(Self { slots, at, places: places.map(|place| place as u64) })
     }
 
-    /// Moves each walker by `steps` and returns the new positions, which [`Walk::arrive`] verifies and stores.
+    /// Moves each walker by `steps` and returns the new positions, which [`Walk::verify_arrival`] verifies and stores.
     #[inline(always)]
     pub fn walk_steps(&self, steps: u64) -> [*const u8; N] {
         if N == 1 {
@@ -192,7 +194,7 @@ impl<const N: usize> Walk<N> {
         }
     }
 
-    /// Puts every line of the memory out of all caches.
+    /// Evicts every line of the memory from all caches.
     pub fn evict_lines(&mut self) {
         self.slots.memory.bytes().chunks(LINE).for_each(arch::evict);
     }
@@ -220,13 +222,13 @@ impl<const N: usize> Walk<N> {
 /// Steps per turn of the loop.
 const UNROLLED: u64 = 8;
 
-/// `steps` loads of each walker, one of each in turn.
+/// Moves each walker by `steps` loads, one load of each in turn, and returns the new positions.
 ///
 /// # Safety
-/// RING, from each of the words on.
+/// RING must hold for the ring of these words.
 #[inline(never)]
 unsafe fn follow_links<const N: usize>(mut at: [*const u8; N], steps: u64) -> [*const u8; N] {
-    // The compiler unrolls a plain loop over the walkers; `map` of an array remains a call per load. These
+    // The compiler unrolls a plain loop over the walkers; `map` of an array remains a call per load, whose
     // instructions fill the core's window, so that it can look ahead to fewer loads.
     let turn = |at: &mut [*const u8; N]| {
         for walker in at {
@@ -258,7 +260,7 @@ mod tests {
         Walk::new(memory(visits.len(), spread), spread, visits)
     }
 
-    fn around(slots: u32) -> Vec<u32> {
+    fn ascending_slots(slots: u32) -> Vec<u32> {
         (0..slots).collect()
     }
 
@@ -267,14 +269,14 @@ mod tests {
         for (visits, spread) in [(&[0, 1, 4, 2][..], 64), (&[0], 64), (&[0, 1], 8)] {
             assert!(walk::<1>(visits, Spread::Every(spread)).is_err(), "{visits:?}");
         }
-        assert!(walk::<5>(&around(4), Spread::Every(64)).is_err(), "more walkers than slots");
+        assert!(walk::<5>(&ascending_slots(4), Spread::Every(64)).is_err(), "more walkers than slots");
         assert!(walk::<1>(&[0, 1, 1, 3], Spread::Every(64)).is_err(), "a slot that is visited twice");
     }
 
     #[test]
     fn a_ring_of_two_cycles_is_noticed() {
         for slots in [4, 100, 1001] {
-            let visits = around(slots);
+            let visits = ascending_slots(slots);
             let linked =
                 || Slots::link_ring(memory(visits.len(), Spread::Every(64)), Spread::Every(64), &visits);
             linked().expect("linked").prove_one_cycle(&visits).expect("one cycle");
@@ -294,7 +296,7 @@ mod tests {
     #[test]
     fn one_walker_and_many_arrive_where_the_ring_says() {
         fn walked<const N: usize>(spread: Spread) {
-            let mut walk = walk::<N>(&around(100), spread).expect("a ring");
+            let mut walk = walk::<N>(&ascending_slots(100), spread).expect("a ring");
             for steps in [0, 1, 63, 64, 65, 99, 100, 1000] {
                 let at = walk.walk_steps(steps);
                 walk.verify_arrival(steps, at).expect("there");
@@ -309,7 +311,7 @@ mod tests {
 
     #[test]
     fn a_walk_that_was_cut_short_is_noticed() {
-        let mut walk = walk::<1>(&around(100), Spread::Every(64)).expect("a ring");
+        let mut walk = walk::<1>(&ascending_slots(100), Spread::Every(64)).expect("a ring");
         let at = walk.walk_steps(9);
         let error = walk.verify_arrival(10, at).expect_err("a step too few").to_string();
         assert!(error.contains("after 10 steps at place 9, not at place 10"), "{error}");
@@ -318,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn scattered_slots_use_every_line_of_a_page_alike_whatever_the_page() {
+    fn scattered_slots_use_all_lines_of_a_page_equally_often() {
         let spread = Spread::Scattered(4096);
         let mut used = [[0; 64]; 4];
         for slot in 0..16_384 {

@@ -17,14 +17,14 @@ const SHARED: usize = 2 << 20;
 const SHORT_RUN_UP: usize = 256 << 10;
 /// Least timed share of a case with a short run-up. The run-up is untimed, so two thirds are usual on a busy
 /// machine.
-const RUN_UP_BESIDE: f64 = 0.55;
+const RUN_UP_SHARE: f64 = 0.55;
 /// A size that lies in main memory on most machines, bytes.
 const LARGE: usize = 256 << 20;
 
 /// A ring of many sizes.
 struct Series {
     name: String,
-    /// What it visits, for the title.
+    /// What the ring visits, in the words of the title.
     words: String,
     pages: Pages,
     spread: Spread,
@@ -33,7 +33,7 @@ struct Series {
     sizes: Sizes,
 }
 
-/// Whether the caches may know a ring from the pass before.
+/// Whether the caches may hold lines of a ring from the pass before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pass {
     First,
@@ -57,7 +57,7 @@ fn with_ring_claims(case: Case) -> Case {
 
 const TLB: &str = "a line of each page of 4 KiB in random order";
 
-/// Every power from 4 KiB to 256 MiB.
+/// The exponents of all powers of two from 4 KiB to 256 MiB.
 const EVERY: &[u32] = &[12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28];
 
 fn all_series() -> Vec<Series> {
@@ -108,8 +108,8 @@ fn stride_series(bytes: usize) -> Series {
     }
 }
 
-/// The order of the CSE 221 report: its figures have strides of 64 and 512 bytes, its table 64 and 256. At default scale the figures
-/// are whole, and each level of its machine has a size of the table.
+/// The order of the CSE 221 report: its figures have strides of 64 and 512 bytes, its table 64 and 256. Default scale
+/// measures every size of the figures, and of the table one size for each cache level of the report's machine.
 fn quarters_series(bytes: usize) -> Series {
     let default = if bytes == 256 { &[14, 17, 22, 28] } else { EVERY };
     Series {
@@ -171,7 +171,7 @@ impl Series {
         let case = if size.bytes < SHARED { case } else { case.shares_memory() };
         // A larger ring is walked through before a batch, which may take longer than a short one.
         let case =
-            if size.bytes <= SHORT_RUN_UP { case.timed_share(RUN_UP_BESIDE) } else { case.timed_share(0.0) };
+            if size.bytes <= SHORT_RUN_UP { case.timed_share(RUN_UP_SHARE) } else { case.timed_share(0.0) };
         match (self.order, self.spread) {
             (Order::Random, Spread::Every(_)) => case,
             (_, Spread::Scattered(page)) => {
@@ -187,7 +187,7 @@ impl Series {
         }
     }
 
-    /// A whole pass is an iteration: its first loads cost more than the later ones, which are fetched ahead.
+    /// A whole pass is an iteration: its first loads cost more than the later ones, which are prefetched.
     fn first_pass_case(&self, name: String, plan: Plan, size: &Size) -> Case {
         const FETCHED_AHEAD: f64 = 40.0;
         let slots = plan.slot_count() as f64;
@@ -200,7 +200,7 @@ impl Series {
 
     /// Core cycles of a step and why, for the caches of a common machine: 32 KiB, 1 MiB and 32 MiB.
     fn expected_cycles(&self, bytes: usize) -> (f64, &'static str) {
-        // Slots some lines apart lie in some of the sets only: their ring fills a cache as if it had all lines.
+        // Slots several lines apart map to only some sets of a cache: their ring fills it as if it had all lines.
         let touched = match self.spread {
             Spread::Every(_) => bytes,
             Spread::Scattered(page) => bytes / page * LINE,
@@ -236,7 +236,7 @@ fn restrict_large_ring(case: Case, is_default: bool) -> Case {
     case.need(Need::of_case(move |place| sizes.check_scale(&size, place)))
 }
 
-/// Numbers of walkers, and what makes their set-ups.
+/// Pairs of a number of walkers and the function that makes their set-up.
 macro_rules! many {
     ($($walkers:literal),*) => { [$(($walkers, many_walkers_set_up::<$walkers>)),*] };
 }
@@ -273,10 +273,11 @@ fn loaded_case(loaders: Loaders) -> Case {
 
 const LIES_THERE: &str = "pages all over the ring lay on the node when it was linked";
 
-/// The machine has memory on another node.
+/// The need that the machine has memory on another node.
 const OTHER_NODE: Need =
     Need::new(|place| other_memory_node(place).map(drop).ok_or_else(|| numa::ONE_NODE.into()));
 
+/// The last node with memory, other than that of the measuring CPU.
 fn other_memory_node(place: &Place) -> Option<usize> {
     numa::other_memory_nodes(place.cpus.here?).last().copied()
 }
@@ -304,6 +305,7 @@ pub(super) fn node_cases(plan: Plan) -> Vec<Case> {
     .collect()
 }
 
+/// Sets up a ring in the memory of the node that `find` returns.
 fn ring_on_node(plan: Plan, find: impl Fn(&Place) -> Result<usize> + 'static) -> SetUp {
     set_up(move |place| {
         ensure(place.scale != Scale::Smoke, || {

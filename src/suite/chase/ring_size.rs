@@ -27,7 +27,7 @@ pub(super) enum Range {
     Quarters(u32, u32),
     /// From the first to the last exponent in whole steps.
     Powers(u32, u32),
-    /// Those of default scale.
+    /// Only the sizes of default scale.
     Few,
 }
 
@@ -67,6 +67,7 @@ impl Sizes {
     }
 }
 
+/// Checks that a size is at most `most`, and that the scale of `place` measures it.
 fn check_size(bytes: usize, is_default: bool, most: usize, place: &Place) -> Result<(), String> {
     if bytes > most {
         return Err(format!(
@@ -119,7 +120,7 @@ mod tests {
     const SIZES: Sizes = Sizes { range: Range::Quarters(10, 32), default: &[14, 18] };
 
     #[test]
-    fn four_sizes_double_and_each_is_named_once() {
+    fn four_steps_double_the_size_and_every_name_is_unique() {
         let all = SIZES.all_sizes();
         let names: std::collections::BTreeSet<_> = all.iter().map(|size| size.name.as_str()).collect();
         assert_eq!((all.len(), names.len()), (89, 89));

@@ -39,15 +39,15 @@ impl Plan {
     /// ring from the caches. One step is enough for a small ring, which is walked untimed before each batch.
     pub(super) fn lap_steps(&self) -> u64 {
         match self.slot_count() as u64 {
-            slots if slots <= WARMED => 1,
+            slots if slots <= WARMED_SLOTS => 1,
             slots => slots.min(LONGEST_LAP),
         }
     }
 
-    /// The memory of the ring, which may take at most half of what is available.
+    /// Allocates the memory of the ring, which may be at most half of the available memory.
     ///
     /// # Errors
-    /// [`Error::Missing`] if it does not.
+    /// [`Error::Missing`] if it would be more.
     pub(super) fn allocate_memory(&self) -> Result<ResidentMemory> {
         // While the ring is linked, its order needs memory too.
         let drawn = self.slot_count() * 2 * size_of::<u32>();
@@ -70,18 +70,19 @@ impl Plan {
     pub(super) fn start_walkers<const N: usize>(&self, memory: ResidentMemory) -> Result<Chase<N>> {
         let mut chase = Chase { walk: self.link_ring(memory)?, run_up: self.run_up_steps() };
         // The proof walks several arcs of the ring at a time; the timed part walks it in order.
-        let settling = (self.slot_count() as u64).min(SETTLING) / N as u64;
+        let settling = (self.slot_count() as u64).min(SETTLING_STEPS) / N as u64;
         let at = chase.walk.walk_steps(settling);
         chase.walk.verify_arrival(settling, at)?;
         Ok(chase)
     }
 
+    /// Untimed steps before each batch: two rounds or one of a small ring; of a large one none in random order, else [`PREFETCH_RUN_UP`].
     fn run_up_steps(&self) -> u64 {
         match (self.slot_count() as u64, self.order) {
-            (slots, _) if slots <= TWICE => 2 * slots,
-            (slots, _) if slots <= WARMED => slots,
+            (slots, _) if slots <= TWICE_WARMED_SLOTS => 2 * slots,
+            (slots, _) if slots <= WARMED_SLOTS => slots,
             (_, Order::Random) => 0,
-            _ => GUESSED,
+            _ => PREFETCH_RUN_UP,
         }
     }
 }
@@ -99,16 +100,16 @@ pub(super) struct Chase<const N: usize> {
 }
 
 /// Steps that fill the caches with the slots visited last: 32 MiB.
-const SETTLING: u64 = 1 << 19;
+const SETTLING_STEPS: u64 = 1 << 19;
 /// A ring of at most this many slots is walked round once before each batch. Reading the counters between two batches,
 /// and a control that alternates with the case, have used the caches: refilling them would make short batches of a ring
 /// that just fits dearer than long ones.
-const WARMED: u64 = 1 << 15;
+const WARMED_SLOTS: u64 = 1 << 15;
 /// A ring of at most this many slots is walked round twice: a cache does not always keep the newer of two lines.
-const TWICE: u64 = 1 << 13;
+const TWICE_WARMED_SLOTS: u64 = 1 << 13;
 /// Steps before each batch in a larger ring of a predictable order, after which the prefetchers have recognised it, some of them
 /// across pages. Without them short batches would cost five times as much as long ones.
-const GUESSED: u64 = 1 << 13;
+const PREFETCH_RUN_UP: u64 = 1 << 13;
 /// Steps of the longest sample, 16 MiB of lines: some 100 KiB, which is what reading the counters displaces of a larger
 /// ring, are less than 1 % of it.
 const LONGEST_LAP: u64 = 1 << 18;
@@ -131,7 +132,7 @@ impl<const N: usize> Subject for Chase<N> {
     }
 }
 
-/// The first batch without a fault.
+/// Runs batches until one has no page fault, and returns its time.
 fn first_batch_without_faults(mut batch: impl FnMut() -> Result<(Ticks, u64)>) -> Result<Ticks> {
     let mut least = u64::MAX;
     for _ in 0..ATTEMPTS {
@@ -147,7 +148,7 @@ fn first_batch_without_faults(mut batch: impl FnMut() -> Result<(Ticks, u64)>) -
     )))
 }
 
-/// The set-up of whole passes through this ring, before each of which its lines are put out of the caches, untimed.
+/// The set-up of whole passes through this ring, before each of which its lines are evicted from the caches, untimed.
 pub(super) fn first_pass_set_up(plan: Plan) -> SetUp {
     set_up(move |_| {
         ensure(CAN_EVICT, || {
@@ -163,6 +164,7 @@ pub(super) fn first_pass_set_up(plan: Plan) -> SetUp {
     })
 }
 
+/// The order in which a ring visits its slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     /// A random permutation of all slots.
@@ -190,6 +192,7 @@ pub(super) fn slots_in_order(order: Order, slots: usize) -> Vec<u32> {
     all
 }
 
+/// The slots in runs of `run` neighbours: the runs are in random order, and so are the slots within each.
 fn shuffle_within_runs(mut all: Vec<u32>, run: usize, random: &mut Random) -> Vec<u32> {
     let mut runs: Vec<_> = all.chunks_mut(run).collect();
     random.shuffle(&mut runs);
@@ -201,7 +204,7 @@ fn shuffle_within_runs(mut all: Vec<u32>, run: usize, random: &mut Random) -> Ve
     visits
 }
 
-/// Slots that do not fill four quarters come last.
+/// Takes a slot from each quarter in turn. Slots that do not fill four quarters come last.
 fn alternate_quarters(all: &[u32]) -> Vec<u32> {
     let quarter = all.len() / 4;
     let dealt = (0..quarter).flat_map(|i| [0, 3, 1, 2].map(|of| all[of * quarter + i]));

@@ -85,6 +85,7 @@ fn accept_too_short(rate: Answer<Percent>) -> Answer<u64> {
     }
 }
 
+/// The name of the first disk, or of the first partition if there is no disk.
 fn first_disk() -> Result<String> {
     let mut disks = enumeration::disks()?;
     disks.extend(enumeration::partitions()?);
@@ -103,6 +104,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Bytes of a thread's stack: they only sleep.
 const STACK: usize = 32 << 10;
 
+/// Cases that read a process of many threads, or one of many interfaces.
 #[rustfmt::skip]
 pub(super) fn populous_cases() -> Vec<Case> {
     const SUMMED: &str = "the kernel adds up over the threads";
@@ -115,6 +117,7 @@ pub(super) fn populous_cases() -> Vec<Case> {
     ]
 }
 
+/// The case of one counter of a process with [`THREADS`] threads.
 fn many_threads_case(
     name: &str,
     words: &str,

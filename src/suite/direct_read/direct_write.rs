@@ -59,9 +59,9 @@ enum Then {
 struct Writes {
     blocks: Blocks,
     buffer: MmapMut,
-    /// What is read back.
+    /// The buffer into which blocks are read.
     again: MmapMut,
-    /// Where the current block begins, and the one that is read after it.
+    /// The offsets of the current block and of the block that is read after it, bytes.
     offset: u64,
     read_offset: u64,
     then: Then,
@@ -73,7 +73,7 @@ impl Writes {
         Ok(Self { buffer: buffer()?, again: buffer()?, blocks, offset: 0, read_offset: 0, then })
     }
 
-    /// Writes the block and does what follows; returns the bytes of each.
+    /// Writes the block and does what follows. Returns the bytes written, or, if a read follows and is shorter, those read.
     #[inline(always)]
     fn write_block(&mut self) -> std::io::Result<usize> {
         let file = self.blocks.file.file();
@@ -85,7 +85,7 @@ impl Writes {
         }
     }
 
-    /// Puts a value into the block that it did not hold before. The number of the sector alone would not tell the new
+    /// Puts a new mark into the buffer and returns it. The number of the sector alone would not distinguish the new
     /// block from the old one.
     fn mark_buffer(&mut self) -> [u8; 8] {
         let counted = u64::from_le_bytes(self.buffer[8..16].try_into().unwrap_or_default()).wrapping_add(1);
@@ -94,7 +94,7 @@ impl Writes {
         mark
     }
 
-    /// Reads the last block back.
+    /// Reads the last block back and verifies its mark.
     fn verify_last_block(&mut self, mark: [u8; 8]) -> Result<()> {
         let file = &self.blocks.file;
         let got = file.file().read_at(&mut self.again, self.offset);
@@ -148,7 +148,7 @@ mod tests {
     use crate::platform::pattern_file::PatternFile;
     use crate::platform::testing::print_skipped;
 
-    /// Each block, not only the last.
+    /// A batch verifies only its last block; this checks every block.
     #[test]
     fn every_block_that_was_timed_is_new() {
         let directory = tempfile::tempdir().expect("a directory");

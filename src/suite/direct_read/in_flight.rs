@@ -1,8 +1,8 @@
 //! Several reads in flight, in a queue that is full while it is timed: that of one io_uring or io_submit(2), or as many threads on
 //! the measuring CPU, all of which are reading.
 //!
-//! The threads take numbers. Between the completions of number `depth` and number `depth + n` each of them has a read
-//! in flight at every moment: that interval is timed.
+//! The threads draw the numbers of their reads from one counter. Between the completions of number `depth` and
+//! number `depth + n` each thread has a read in flight at every moment: this interval is timed.
 //!
 //! With several operations in flight, one begins while others have not ended, and its end is seen elsewhere in the
 //! program than its beginning: a closure of [`Clock::time`] or [`Clock::time_each`] cannot enclose it. Only such
@@ -69,7 +69,7 @@ impl<R: ReadQueue> Queue<R> {
         }
     }
 
-    /// Replaces every read in the queue once untimed, reads at least `timed` blocks, then drains the queue.
+    /// Replaces every read in the queue once, untimed, then reads at least `timed` blocks, and drains the queue.
     /// Returns the number of blocks that were read while the clock ran, and their time. The clock starts and stops
     /// at a completion.
     fn time_reads(&mut self, timed: u64, clock: &Clock) -> Result<(u64, Ticks)> {
@@ -82,7 +82,7 @@ impl<R: ReadQueue> Queue<R> {
             self.fill_queue(&mut left, clock);
             self.ring.submit_and_wait()?;
             let now = clock.stop();
-            // One at a time, so that a new read is submitted for each: of a bunch the first would wait for the last.
+            // Completions are taken one at a time, each replaced by a new read: in a bunch the first would wait for the last.
             if let Some((slot, answer)) = self.ring.next_completion() {
                 let (offset, submitted) = self.submitted[slot];
                 let got = usize::try_from(answer).map_err(|_| std::io::Error::from_raw_os_error(-answer));
@@ -121,7 +121,7 @@ struct Batch {
     offsets: Vec<u64>,
     /// Completions before the clock starts.
     turned: u64,
-    /// Completions while it runs.
+    /// Completions while the clock runs.
     timed: u64,
     /// The next number to be taken.
     next: AtomicU64,
@@ -160,6 +160,7 @@ pub(super) fn threads_set_up(depth: usize) -> SetUp {
 }
 
 impl Worker {
+    /// Starts a thread that reads the blocks of each batch that it is sent.
     fn start(file: &File) -> Result<Self> {
         let refused = |call: &'static str| move |cause| Error::Kernel { call: call.into(), cause };
         let file = file.try_clone().map_err(refused("dup of a file"))?;
@@ -173,7 +174,7 @@ impl Worker {
                 let _ = end.send(());
             }
         };
-        // It inherits the CPU of the measuring thread.
+        // The thread inherits the CPU of the measuring thread.
         let builder = std::thread::Builder::new().stack_size(256 << 10);
         let thread = builder.spawn(life).map_err(refused("clone of a thread that reads (`ulimit -u`)"))?;
         Ok(Self { batches: Some(batches), ended, thread: Some(thread) })
@@ -184,7 +185,7 @@ impl Drop for Worker {
     fn drop(&mut self) {
         drop(self.batches.take());
         if let Some(thread) = self.thread.take() {
-            // If it panicked, the batch has failed already.
+            // If the thread panicked, its batch has failed already.
             let _ = thread.join();
         }
     }
@@ -201,7 +202,7 @@ fn read_batch(batch: &Batch, file: &File, buffer: &mut [u8]) {
         let got = file.read_at(buffer, offset);
         let now = clock.stop();
         let done = batch.done.fetch_add(1, SeqCst) + 1;
-        // Each of the two numbers is drawn once, so neither cell is set twice.
+        // Each number of completions occurs once, so neither cell is set twice.
         if done == batch.turned {
             let _ = batch.began.set(now);
         } else if done == batch.turned + batch.timed {
@@ -220,6 +221,7 @@ fn read_batch(batch: &Batch, file: &File, buffer: &mut [u8]) {
 }
 
 impl Threads {
+    /// A batch of `depth` reads before the timed ones, `timed` reads, and `depth` - 1 after them, where `depth` is the number of threads.
     fn new_batch(&mut self, timed: u64, clock: &Clock) -> Batch {
         let depth = self.workers.len() as u64;
         let all = depth + timed + depth - 1;

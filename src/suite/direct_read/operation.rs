@@ -25,7 +25,7 @@ pub struct Ring {
     /// Slots without a read in flight.
     free: Vec<usize>,
     depth: usize,
-    /// Whether the kernel was shown file and memory beforehand.
+    /// Whether the file and the memory are registered with the kernel.
     is_registered: bool,
 }
 
@@ -45,7 +45,7 @@ impl Ring {
         Ok(Self { ring, file, memory, block, free: (0..depth).collect(), depth, is_registered: false })
     }
 
-    /// As [`Ring::new`], with the file and the memory registered: a read need not look them up.
+    /// As [`Ring::new`], with the file and the memory registered, so that a read need not look them up.
     ///
     /// # Errors
     /// As of [`Ring::new`], or too little memory may be locked.
@@ -145,7 +145,7 @@ mod tests {
     use crate::platform::testing::value_or_skip;
 
     #[test]
-    fn as_many_are_in_flight_as_the_ring_is_deep() {
+    fn a_ring_holds_as_many_reads_as_its_depth() {
         if let Err(why) = check_io_uring() {
             assert!(why.contains("io_uring_setup"), "{why}");
             return print_skipped(&why.to_string());

@@ -27,13 +27,13 @@ pub struct Aio {
     free: Vec<usize>,
     /// `struct iocb` of each slot: number, flags, file, address, length, offset.
     control: Vec<[u64; 8]>,
-    /// Addresses of those that are not submitted yet.
+    /// Addresses of the control blocks that are not submitted yet.
     queued: Vec<u64>,
     /// `struct io_event` of each completion: number, control block, answer.
     completed: VecDeque<[u64; 4]>,
 }
 
-/// Completed reads that one call returns at most.
+/// The most completed reads that one call returns.
 const MOST_EVENTS: usize = 64;
 
 impl Aio {
@@ -63,7 +63,7 @@ impl ReadQueue for Aio {
     #[inline(always)]
     fn read(&mut self, offset: u64) -> Option<usize> {
         let slot = self.free.pop()?;
-        // The operation, 0 for a read, and its priority stand before the descriptor.
+        // The first half of this word is the operation, 0 for a read, and its priority; the second is the descriptor.
         let mut file = [0; 8];
         file[4..].copy_from_slice(&self.file.as_raw_fd().to_ne_bytes());
         let address = self.memory[slot * self.block..].as_mut_ptr() as u64;
@@ -87,11 +87,11 @@ impl ReadQueue for Aio {
             let mut events = [[0u64; 4]; MOST_EVENTS];
             let none = std::ptr::null::<libc::timespec>();
             // SAFETY: OWN-ARRAY.
-            let came = unsafe {
+            let event_count = unsafe {
                 libc::syscall(libc::SYS_io_getevents, self.context, 1, MOST_EVENTS, events.as_mut_ptr(), none)
             };
-            match Errno::result(came) {
-                Ok(came) => self.completed.extend(&events[..came as usize]),
+            match Errno::result(event_count) {
+                Ok(event_count) => self.completed.extend(&events[..event_count as usize]),
                 Err(Errno::EINTR) => {}
                 Err(errno) => return Err(Error::from_case_errno("io_getevents", errno)),
             }

@@ -20,18 +20,18 @@ const OTHER_REPLY: &str = "the reply was to another message: the server had not 
 
 /// Exchanges by which the length of the computation is found.
 const TRIED: i64 = 200;
-/// Replies among them that may be late. [`check_hardly_slept`](super::local_case::check_hardly_slept) allows one of twenty.
+/// The most of these replies that may be late. [`check_hardly_slept`](super::local_case::check_hardly_slept) allows one of twenty.
 const LATE: i64 = TRIED / 100;
-/// How much longer a sender computes than its message takes: in the paper's third table, the rates and costs show 1.13 times the
-/// transmission. A shorter computation would leave the CPU idle, a longer one hide the cost of the message.
+/// The ratio of the time in which a sender computes to the time of its message: in the paper's third table, the rates and costs show
+/// 1.13 times the transmission. A shorter computation would leave the CPU idle, a longer one hide the cost of the message.
 const SLIGHTLY_LONGER: f64 = 1.13;
-/// How often the computation is made longer by the same factor if replies are late: twice as long at most. More would hide the cost
-/// of a message; the claims then say that the CPU was idle.
+/// The most times that the computation is lengthened by this factor while replies are late, to about twice its length. More would
+/// hide the cost of a message; if replies are late even then, the claims say that the CPU was idle.
 const LENGTHENED: usize = 6;
 
-/// An exchange computes when the reply has come,
+/// The parameter of an exchange that computes after the reply has arrived.
 pub(super) const AFTERWARDS: bool = false;
-/// or while its message is under way.
+/// The parameter of an exchange that computes while its message is under way.
 const MEANWHILE: bool = true;
 
 /// Lengths of a message and of its reply, bytes.
@@ -58,7 +58,7 @@ pub(super) struct Client {
     stream: TcpStream,
     message: Vec<u8>,
     reply: Vec<u8>,
-    /// Messages so far, modulo 256: what the next reply must carry.
+    /// Messages so far, modulo 256. The reply to the last message must carry this number.
     count: u8,
     /// Multiplications for each message.
     computed: u64,
@@ -82,11 +82,11 @@ impl Client {
         Ok((Self { stream: near, message, reply, count: 0, computed }, server))
     }
 
-    /// One message, its reply, and computation: after the reply, or while the message is under way. Returns whether the reply was to
-    /// this message. Allocates nothing.
+    /// Sends one message, receives its reply, and computes: after the reply, or while the message is under way. Returns whether the
+    /// reply was to this message. Allocates nothing.
     ///
     /// # Errors
-    /// Those of the connection.
+    /// The errors of the connection.
     #[inline(always)]
     pub(super) fn exchange<const MEANWHILE: bool>(&mut self) -> std::io::Result<bool> {
         self.count = self.count.wrapping_add(1);
@@ -137,19 +137,19 @@ impl Exchange {
     /// Messages of these sizes over `path`, with `computed` multiplications for each.
     ///
     /// # Errors
-    /// Those of [`Client::connect`].
+    /// The errors of [`Client::connect`].
     pub(super) fn start(path: NetworkPath, sizes: Sizes, computed: u64, place: &Place) -> Result<Self> {
         let (client, server) = Client::connect(path, sizes, computed, place)?;
         let wire = path.wire(&client.stream);
         Ok(Self { client, server, wire })
     }
 
-    /// Finds how many multiplications take slightly longer than a message is under way, and computes as many for each message from
-    /// now on: 1.13 times as long as a message and its reply take, and that again until hardly a reply is late. The time of a message
-    /// holds that on the wire, whatever its rate, and that of the server.
+    /// Finds how many multiplications take slightly longer than a message and its reply: 1.13 times as long, lengthened by this factor
+    /// until hardly a reply is late. Returns their number, which is computed for each later message. The time of a message includes
+    /// that on the wire, whatever its rate, and that of the server.
     ///
     /// # Errors
-    /// Those of [`Exchange::exchange`].
+    /// The errors of [`Exchange::exchange`].
     pub(super) fn calibrate_computation(&mut self) -> Result<u64> {
         let mut each = Vec::new();
         for _ in 0..TRIED {
@@ -167,7 +167,7 @@ impl Exchange {
         Ok(self.client.computed)
     }
 
-    /// The replies that were not there after the computation: the process slept.
+    /// Counts the replies, of [`TRIED`], that had not arrived after the computation, so that the process slept.
     fn count_late_replies(&mut self) -> Result<i64> {
         let waits = || process::process_usage().map(|[own, _]| own.voluntary_context_switches());
         let before = waits()?;
@@ -179,10 +179,10 @@ impl Exchange {
         self.server.task()
     }
 
-    /// One message and its reply, and computation after the reply, or while the message is under way.
+    /// Exchanges one message and its reply, and computes: after the reply, or while the message is under way.
     ///
     /// # Errors
-    /// [`Error::Disproved`] for a reply to another message or a server that has ended, [`Error::Disturbed`] for one
+    /// [`Error::Disproved`] for a reply to another message or a server that has ended, [`Error::Disturbed`] for a server
     /// that does not reply.
     #[inline(always)]
     pub(super) fn exchange<const MEANWHILE: bool>(&mut self) -> Result<()> {
@@ -225,7 +225,7 @@ fn serve_message(mut stream: &TcpStream, message: &mut [u8], reply: &mut [u8]) -
     step_answer(stream.read_exact(message).and_then(|()| stream.write_all(reply)))
 }
 
-/// What the step of a server answers: zero, or a negative error number.
+/// The result of a server's step: zero, or a negative error number.
 pub(super) fn step_answer(served: std::io::Result<()>) -> i64 {
     match served {
         Ok(()) => 0,
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_to_another_message_ends_it() {
+    fn a_reply_to_another_message_is_an_error() {
         let Some(mut exchange) = exchange() else { return };
         exchange.client.count = 7;
         let error = exchange.exchange::<AFTERWARDS>().expect_err("not this one").to_string();

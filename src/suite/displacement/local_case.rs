@@ -26,7 +26,7 @@ pub(super) fn compute_case(us: u32) -> Case {
         .predict(3_000.0 * f64::from(us), 0.0, "as many microseconds as were asked for")
 }
 
-/// Multiplications as a sender computes, by themselves.
+/// The case of a sender's multiplications without its messages.
 pub(super) fn sender_computation_case() -> Case {
     const MULTIPLICATIONS: u64 = 120_000;
     const LATENCY: f64 = 3.5;
@@ -75,7 +75,7 @@ pub(super) fn direct_read_case() -> Case {
         .need(DISK)
         .claim(Claim::Checked("every read answered 4096 bytes"))
         .claim(claim_blocks_read(BLOCK))
-        // If the host had the CPU meanwhile, the device has answered before the process sleeps.
+        // If the host took the CPU meanwhile, the device may have answered before the process sleeps.
         .claim(Claim::Regime(check_slept))
         .predict(20_000.0, 40_000.0, "a request, a sleep, the device's interrupt, a wake-up")
 }
@@ -107,10 +107,10 @@ pub(super) fn nanosleep_case() -> Case {
 /// # Errors
 /// The evidence sentence, if the process slept in fewer than half of the operations.
 pub(super) fn check_slept(delta: &Delta, iterations: u64) -> Judged {
-    const MOST: f64 = 0.5;
+    const LEAST: f64 = 0.5;
     let each = delta.counted.voluntary_switches as f64 / iterations.max(1) as f64;
     let sentence = format!("the process slept {each:.2} times an operation");
-    if each < MOST { Err(sentence + ": it did not wait for what it asked for") } else { Ok(sentence) }
+    if each < LEAST { Err(sentence + ": it did not wait for what it asked for") } else { Ok(sentence) }
 }
 
 /// Claim of a sender that computes while its message is under way: the reply arrives before the sender reads it.
@@ -132,7 +132,7 @@ fn check_never_slept(delta: &Delta, iterations: u64) -> Judged {
     if times > 0 { Err(sentence + ": it should only compute") } else { Ok(sentence) }
 }
 
-/// Multiplications that take `ns` of this thread's CPU time, which excludes that of other tasks.
+/// The number of multiplications that take `ns` nanoseconds of this thread's CPU time, which excludes other tasks.
 pub(super) fn chain_length_for(ns: f64) -> u64 {
     const TIMED: u64 = 1_000_000;
     let once = || {
@@ -154,19 +154,19 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_that_did_not_wait_is_no_wait() {
+    fn an_operation_that_did_not_sleep_is_noticed() {
         assert!(check_slept(&sleeping(100), 100).is_ok());
         assert!(check_slept(&sleeping(40), 100).is_err());
     }
 
     #[test]
-    fn a_sender_that_waited_for_its_replies_left_the_cpu_idle() {
+    fn a_sender_that_slept_too_often_is_noticed() {
         assert!(check_hardly_slept(&sleeping(5), 100).is_ok());
         assert!(check_hardly_slept(&sleeping(6), 100).is_err());
     }
 
     #[test]
-    fn computation_that_slept_is_no_computation() {
+    fn computation_that_slept_is_noticed() {
         assert!(check_never_slept(&sleeping(0), 100).is_ok());
         assert!(check_never_slept(&sleeping(1), 100).is_err());
     }

@@ -83,7 +83,7 @@ impl NetworkPath {
         }
     }
 
-    /// The wire under a connection of the sender, where the path is more than a loopback.
+    /// The wire under a connection of the sender; `None` if the path is a loopback.
     pub(super) fn wire(self, near: &TcpStream) -> Option<Wire> {
         let nodes = Nodes::from_environment().ok().filter(|_| self == Self::Nodes)?;
         Some(nodes.wire_between(near.local_addr().ok()?.ip(), near.peer_addr().ok()?.ip()))
@@ -114,7 +114,8 @@ fn connect_within(address: &str, there: Option<&PathBuf>, here: Option<&PathBuf>
     Ok([near, far])
 }
 
-/// The variable, whose value reads `cpu=1 address=10.77.0.2 wire=300mbit peer=/proc/12/ns/net steered=/proc/13/ns/net`.
+/// The environment variable that describes the nodes, with a value such as
+/// `cpu=1 address=10.77.0.2 wire=300mbit peer=/proc/12/ns/net steered=/proc/13/ns/net`.
 const VARIABLE: &str = "SYSCOST_NODES";
 
 /// Two network namespaces as nodes, and a third whose loopback is steered.
@@ -146,6 +147,7 @@ impl Nodes {
         })
     }
 
+    /// Parses a value of [`VARIABLE`]; `None` if a key is missing or has no valid value.
     fn read(text: &str) -> Option<Self> {
         let value = |key: &str| {
             let mut pairs = text.split_ascii_whitespace().filter_map(|pair| pair.split_once('='));

@@ -32,7 +32,7 @@ const LAST_FRAGMENT: u32 = 1 << 31;
 const CALL_WORDS: usize = 6;
 /// Words of a reply: number, kind, result of the call, sum.
 const REPLY_WORDS: usize = 4;
-/// Why a call is predicted to cost what a small message and its reply do.
+/// The reason for the predicted cost of a call, which is that of a small message and its reply.
 const EXPECTED: &str = "a message of 28 bytes and one of 20, and marshalling, some ten instructions a word";
 
 /// The case of one call over this path.
@@ -59,10 +59,10 @@ fn send_words<const N: usize>(mut stream: &TcpStream, words: [u32; N]) -> std::i
     stream.write_all(record[..=N].as_flattened())
 }
 
-/// Reads a record of as many words.
+/// Reads a record of `N` words.
 ///
 /// # Errors
-/// Those of the connection, and `EBADMSG` for a record of another length.
+/// The errors of the connection, and `EBADMSG` for a record of another length.
 #[inline(always)]
 fn receive_words<const N: usize>(mut stream: &TcpStream) -> std::io::Result<[u32; N]> {
     let mut record = [[0; 4]; CALL_WORDS + 1];
@@ -192,11 +192,11 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_reply_ends_it() {
+    fn a_wrong_reply_is_an_error() {
         let right = wrong_reply([NO_SUCH_PROCEDURE, 0], true).to_string();
         assert!(right.contains("the reply to this call had the result 3"), "{right}");
         let Some(mut caller) = caller() else { return };
-        // A call that is not in the count: its reply stands before the next one.
+        // This call is not counted, so its reply arrives where that to the next one is expected.
         send_words(&caller.stream, [77, CALL, PROGRAM, ADD, 0, 0]).expect("sent");
         let error = caller.add().expect_err("not this one").to_string();
         assert!(error.contains("the reply to another call"), "{error}");

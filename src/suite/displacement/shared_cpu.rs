@@ -19,19 +19,19 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
 /// Nice values of the other senders, relative to the measuring process. Four have the highest: three senders in all were
-/// seen to fall into step, and four to wait at the same time for 4 % of it.
+/// seen to fall into step, and four to wait all at the same time for 4 % of the run.
 const NICE: [i32; 5] = [-NICER, NICER, NICER, NICER, NICER];
 /// Exchanges of the measuring process before the timed part.
 const WARM_UP: usize = 3;
-/// A sender that does not come to rest in this time hangs.
+/// Time after which a sender that has not come to rest counts as hung.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 // Indices into the shared page.
 /// The senders work while this number is odd; else they sleep on it.
 const TURN: usize = 0;
-/// From here on: the turn in which each sender came to rest.
+/// The first of the words that hold the turn in which each sender came to rest.
 const RESTS: usize = 1;
-/// From here on: messages of each sender.
+/// The first of the words that count the messages of each sender.
 const MESSAGES: usize = RESTS + NICE.len();
 
 /// All senders of the CPU. An iteration is a message of any of them.
@@ -46,7 +46,7 @@ impl SharedCpu {
     /// Senders over `path`, each with `computed` multiplications after a reply and a server of its own.
     ///
     /// # Errors
-    /// Those of [`Client::connect`]; a sender that ends or hangs.
+    /// The errors of [`Client::connect`]; a sender that ends or hangs.
     pub(super) fn start(path: NetworkPath, sizes: Sizes, computed: u64, place: &Place) -> Result<Self> {
         let own = Exchange::start(path, sizes, computed, place)?;
         Ok(Self { own, others: Senders::start(path, sizes, computed, place)?, done: 0 })
@@ -74,12 +74,12 @@ impl SharedCpu {
 }
 
 impl Subject for SharedCpu {
-    /// The last message of the measuring process overlaps with others: [`Report::events`] is the exact number.
+    /// The last message of the measuring process overlaps with others; [`Report::events`] is the exact number of messages.
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         self.others.wake_senders();
         let sent = self.send_messages(iterations, clock);
         let rested = self.others.put_to_rest();
-        // An error of the exchange explains that of the rest.
+        // The error of the exchange comes first: it explains that of a sender which does not rest.
         sent.and_then(|ticks| rested.map(|()| ticks))
     }
 
@@ -97,6 +97,7 @@ struct Senders {
 }
 
 impl Senders {
+    /// Starts the senders, each with a server of its own, and waits until all rest.
     fn start(path: NetworkPath, sizes: Sizes, computed: u64, place: &Place) -> Result<Self> {
         let none = || Error::Missing("this process is on no CPU of its own".into());
         let cpu = place.cpus.here.ok_or_else(none)?;
@@ -120,6 +121,7 @@ impl Senders {
         self.senders.iter().map(Partner::task)
     }
 
+    /// Begins a turn in which the senders work.
     fn wake_senders(&self) {
         self.page[TURN].value.fetch_add(1, SeqCst);
         for _ in &self.senders {
@@ -127,12 +129,13 @@ impl Senders {
         }
     }
 
+    /// Ends the turn, and waits until all senders rest.
     fn put_to_rest(&mut self) -> Result<()> {
         self.page[TURN].value.fetch_add(1, SeqCst);
         self.wait_until_resting()
     }
 
-    /// Messages of all of them since their start, modulo 2³².
+    /// Messages of all these senders since their start, modulo 2³².
     #[inline(always)]
     fn message_count(&self) -> u32 {
         let each = (0..self.senders.len()).map(|index| self.page[MESSAGES + index].value.load(SeqCst));
@@ -155,7 +158,7 @@ impl Senders {
     }
 }
 
-/// One step of a sender: an exchange, or a rest. Allocates nothing.
+/// One step of a sender: an exchange, or a rest. Returns 0 or a negative error number. Allocates nothing.
 fn exchange_or_rest(client: &mut Client, page: &Words, index: usize, nice: i32) -> i64 {
     let turn = page[TURN].value.load(SeqCst);
     if turn % 2 == 0 {
@@ -176,7 +179,7 @@ fn exchange_or_rest(client: &mut Client, page: &Words, index: usize, nice: i32) 
     }
 }
 
-/// The need for a lower nice value.
+/// Checks that this process may lower nice values.
 ///
 /// # Errors
 /// A sentence that says what to allow.
@@ -221,7 +224,7 @@ mod tests {
             for iterations in [20, 200] {
                 assert!(cpu.run(iterations, &Clock::start_up())?.0 > 0);
                 let done = cpu.report().events.expect("counted");
-                // How many more come while the last exchange of this process waits for the CPU is up to the scheduler.
+                // The scheduler decides how many more are sent while the last exchange of this process waits for the CPU.
                 assert!(done >= iterations, "{done} of {iterations}");
             }
             assert_eq!(cpu.report().partners.len(), NICE.len() + 1);
@@ -233,8 +236,8 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_is_least_nice_leaves_no_room_for_a_sender() {
-        // A niceness is that of a thread, and ends with it.
+    fn a_process_with_the_lowest_nice_value_is_refused() {
+        // A nice value belongs to a thread, and ends with it.
         let asked = std::thread::spawn(|| {
             process::set_niceness(-20).ok().map(|()| (may_lower_nice_value(&place()), process::niceness(0)))
         });
@@ -248,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn asking_leaves_the_nice_value_unchanged() {
+    fn the_check_leaves_the_nice_value_unchanged() {
         let before = process::niceness(0);
         if let Err(why) = may_lower_nice_value(&place()) {
             print_skipped(&why.to_string());

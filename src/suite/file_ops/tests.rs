@@ -17,7 +17,7 @@ fn every_operation_leaves_the_directory_as_it_was() {
 }
 
 #[test]
-fn what_is_there_already_cannot_be_created_and_is_named() {
+fn an_existing_file_cannot_be_created_and_is_named() {
     let scratch = tempfile::tempdir().expect("a directory");
     let directory = Directory::with_entries(scratch.path(), 1).expect("made");
     std::fs::write(directory.path.join("fresh"), "").expect("written");
@@ -29,7 +29,7 @@ fn what_is_there_already_cannot_be_created_and_is_named() {
 }
 
 #[test]
-fn a_directory_that_vanishes_is_named() {
+fn an_error_names_the_path_in_a_vanished_directory() {
     let scratch = tempfile::tempdir().expect("a directory");
     for (name, _, operate, _) in OPERATIONS.into_iter().filter(|(name, ..)| *name != "fsync") {
         let directory = Directory::with_entries(scratch.path(), 1).expect("made");
@@ -54,7 +54,7 @@ fn another_file_of_the_same_name_is_noticed() {
 }
 
 #[test]
-fn what_was_not_written_was_not_waited_for() {
+fn fewer_bytes_written_than_overwritten_are_an_error() {
     let mut delta = Delta::default();
     assert!(claim_bytes_written(&delta, 1).is_err());
     delta.counted.device_written = Some(4095);

@@ -18,7 +18,7 @@ pub(super) const LATER: &str = "no child that began before fork had returned was
 struct Ended {
     /// Its process id, or a negative error number of the creating call.
     child: i64,
-    /// What the wait returned.
+    /// The result of the wait: the process id, or a negative error number.
     reaped: i64,
     status: i32,
 }
@@ -54,6 +54,7 @@ impl Parent {
         Ended { child, reaped: task::reap(id, &mut status), status }
     }
 
+    /// Checks that a child was created and reaped, and that its exit code was 0.
     fn check_ended(&self, ended: Ended) -> Result<()> {
         if ended.is_clean_exit() {
             return Ok(());
@@ -64,10 +65,11 @@ impl Parent {
             task::check_created("waitpid", ended.reaped)?;
         }
         let how = child::describe_raw_status(ended.status).unwrap_or_default();
-        // A machine that stands still lets the time run out, too.
+        // An expired watchdog does not prove that the child hung: the time also runs out if the machine stands still.
         Err(self.watchdog.take_expired_sentence().map_or(Error::Child(how), Error::Contradicted))
     }
 
+    /// Checks that this process has no child left, neither alive nor as a zombie.
     fn check_none_left(&self) -> Result<()> {
         self.watchdog.end_wait();
         match child::find_unreaped_child() {
@@ -78,7 +80,7 @@ impl Parent {
     }
 }
 
-/// What a bracket holds.
+/// What one bracket times.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Bracket {
     /// All lives of a batch.

@@ -35,7 +35,7 @@ pub(super) const WHOLE: &str =
 
 /// Size of the buffer, bytes: what glibc's `readdir` takes.
 const BUFFER: usize = 32 << 10;
-/// Where a record of the kernel (`struct linux_dirent64`) has its length, two bytes, and its name.
+/// Offsets, in a record of the kernel (`struct linux_dirent64`), of its length, which has two bytes, and of its name.
 const LENGTH: usize = 16;
 const NAME: usize = 19;
 
@@ -50,11 +50,11 @@ pub(super) struct Listing {
     buffer: Box<[u8]>,
     /// Number of names.
     names: usize,
-    /// What a listing is.
+    /// The calls and the bytes of one whole listing.
     whole: Answers,
 }
 
-/// Answers of `getdents64`, the 0 at the end included.
+/// The number of answers of `getdents64`, the 0 at the end included, and of their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Answers {
     calls: u64,
@@ -62,7 +62,7 @@ struct Answers {
 }
 
 impl Listing {
-    /// Of a directory below `scratch` with as many empty files, which are made if they are not there.
+    /// A listing of a directory below `scratch` with `names` empty files, which are made if they are missing.
     pub(super) fn create(scratch: &Path, names: usize) -> Result<Self> {
         let path = scratch.join(format!("names-{names}"));
         create_dir_all(&path).map_err(|e| Error::file(&path, "making a directory", e))?;
@@ -77,7 +77,7 @@ impl Listing {
         Ok(listing)
     }
 
-    /// Checks that the first call brings all names, so that the second one answers 0.
+    /// Checks that the first call returns all names, so that the second one returns 0.
     pub(super) fn check_one_buffer(&self) -> Result<()> {
         match self.whole.calls {
             2 => Ok(()),
@@ -173,7 +173,7 @@ fn record_names(mut records: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Which file it is, if it is one that was made.
+/// The index of the file of this name; `None` if no such file was made.
 fn index(found: &[u8]) -> Option<usize> {
     let index = std::str::from_utf8(found).ok()?.strip_prefix("name-")?.parse().ok()?;
     (file_name(index).as_bytes() == found).then_some(index)

@@ -14,14 +14,14 @@ fn every_name_is_listed_in_every_batch() {
 }
 
 #[test]
-fn a_directory_that_is_there_already_is_the_same() {
+fn an_existing_directory_is_used_again() {
     let scratch = tempfile::tempdir().expect("a directory");
     Listing::create(scratch.path(), 10).expect("made");
     assert!(Listing::create(scratch.path(), 10).is_ok());
 }
 
 #[test]
-fn a_name_that_vanishes_and_a_strangers_name_are_noticed() {
+fn missing_and_unexpected_names_are_noticed() {
     let scratch = tempfile::tempdir().expect("a directory");
     let directory = scratch.path().join("names-10");
     let mut listing = Listing::create(scratch.path(), 10).expect("made");
@@ -37,7 +37,7 @@ fn a_name_that_vanishes_and_a_strangers_name_are_noticed() {
 }
 
 #[test]
-fn more_names_than_fit_are_no_case_of_one_buffer() {
+fn more_names_than_one_buffer_holds_are_refused() {
     let scratch = tempfile::tempdir().expect("a directory");
     let listing = Listing::create(scratch.path(), 3 * ONE_BUFFER).expect("made");
     let error = listing.check_one_buffer().expect_err("96 KiB").to_string();

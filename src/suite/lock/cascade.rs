@@ -19,16 +19,18 @@ use std::time::Duration;
 
 /// Tasks of the ring.
 const TASKS: usize = 8;
-/// All locks; those of a task stand side by side.
+/// The number of locks. The two locks of a task have adjacent indices.
 const LOCKS: usize = 2 * TASKS;
 
-/// Indices into the shared page: tasks that hold their first lock, and the number of the last round, if it has begun.
+/// Indices into the shared page: the number of tasks that hold their first lock, and that of the last round, 0 until the end.
 const READY: usize = 0;
 const LAST: usize = 1;
 
 /// What a task needs to use the locks. Each call returns 0 or a negative error number.
 trait Locks: Send + 'static {
+    /// Takes this lock, and waits as long as another task holds it.
     fn take(&self, index: usize) -> i64;
+    /// Releases this lock.
     fn give(&self, index: usize) -> i64;
 }
 
@@ -44,7 +46,7 @@ impl<L: Lock> Locks for Arc<Vec<L>> {
     }
 }
 
-/// Whole files, each opened by the task itself: flock(2) belongs to an open description.
+/// Locks of whole files, each opened by the task itself: a lock of flock(2) belongs to an open file description.
 struct WholeFiles(Vec<File>);
 
 impl Locks for WholeFiles {
@@ -57,7 +59,7 @@ impl Locks for WholeFiles {
     }
 }
 
-/// Bytes of a file: `fcntl` locks, which belong to a process. lockf(3) is the same call.
+/// Locks of single bytes of a file by `fcntl`, which belong to a process. lockf(3) is the same call.
 struct Records(File);
 
 impl Records {
@@ -83,6 +85,7 @@ fn open_file(place: &Place, index: usize) -> Result<File> {
     file.map_err(|e| Error::file(path, "opening", e))
 }
 
+/// Sets up a cascade of threads that share locks of one kind.
 fn threads_share<L: Lock>(make: fn() -> L) -> SetUp {
     set_up(move |place| {
         let locks: Arc<Vec<L>> = Arc::new((0..LOCKS).map(|_| make()).collect());
@@ -128,6 +131,7 @@ struct Cascade<L: Locks> {
 }
 
 impl<L: Locks> Cascade<L> {
+    /// Starts the tasks, and waits until each holds its first lock.
     fn start(place: &Place, kind: Kind, make: impl Fn() -> Result<L>) -> Result<Box<dyn Subject>> {
         let page = Arc::new(Words::new()?);
         let at = (Placement::Same.partner_cpu(place)?, Class::Ordinary);
@@ -136,7 +140,7 @@ impl<L: Locks> Cascade<L> {
             Partner::start(kind, at, move || member.step(), || ())
         };
         let mut partners = (1..TASKS).map(start).collect::<Result<Vec<_>>>()?;
-        // Not earlier: a process loses its record locks when it closes any descriptor of the file, as a fork's parent does.
+        // Only now: a process loses its record locks when it closes any descriptor of the file, as the parent of a fork does.
         let locks = make()?;
         check_granted("a lock", locks.take(0))?;
         page[READY].value.fetch_add(1, SeqCst);
@@ -158,7 +162,7 @@ impl<L: Locks> Cascade<L> {
     }
 }
 
-/// A round of the measuring thread. 0, or a negative error number.
+/// Does the measuring thread's part of a round. Returns 0 or a negative error number.
 #[inline(always)]
 fn hand_round(locks: &impl Locks, round: &mut u32) -> i64 {
     let (held, free) = (*round as usize % 2, (*round as usize + 1) % 2);
@@ -168,16 +172,17 @@ fn hand_round(locks: &impl Locks, round: &mut u32) -> i64 {
     if begun < 0 { begun } else { locks.take(before).min(locks.give(before)) }
 }
 
-/// A task of the ring but the first.
+/// A task of the ring other than the first.
 struct Member<L> {
     index: usize,
     locks: L,
     page: Arc<Words>,
-    /// Rounds that it has begun, and its start.
+    /// 0 before the first step; after it 1, and 1 more for each round that the task has begun.
     round: u32,
 }
 
 impl<L: Locks> Member<L> {
+    /// Takes the first lock, and in each later call does the task's part of a round. Returns 0 or a negative error number.
     fn step(&mut self) -> i64 {
         let own = 2 * self.index;
         if self.round == 0 {
@@ -200,7 +205,7 @@ impl<L: Locks> Member<L> {
     }
 }
 
-/// A last round, after which no thread waits for a lock: such a wait cannot be ended otherwise.
+/// Runs a last round, after which no thread waits for a lock: such a wait could not be ended otherwise.
 impl<L: Locks> Drop for Cascade<L> {
     fn drop(&mut self) {
         if !self.is_broken {

@@ -20,13 +20,13 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// A lock that one task holds at a time.
 pub trait Lock: Send + Sync + 'static {
-    /// Takes it, and waits as long as another task holds it.
+    /// Takes the lock, and waits as long as another task holds it.
     fn acquire(&self);
-    /// Gives it back.
+    /// Releases the lock.
     fn release(&self);
 }
 
-/// The mutex of Drepper's *Futexes Are Tricky* (2011), his third: 0 free, 1 taken, 2 taken and waited for.
+/// The third mutex of Drepper's *Futexes Are Tricky* (2011). The word is 0 if free, 1 if taken, 2 if taken and waited for.
 #[derive(Default)]
 pub struct FutexMutex(Word);
 
@@ -49,7 +49,7 @@ impl Lock for FutexMutex {
     }
 }
 
-/// pthread_mutex_lock(3).
+/// The C library's mutex: pthread_mutex_lock(3).
 pub struct LibraryMutex(Box<UnsafeCell<libc::pthread_mutex_t>>);
 
 // SAFETY: PLACED: a mutex may be used by several threads.
@@ -132,7 +132,7 @@ impl Lock for Semaphore {
     }
 }
 
-/// `FUTEX_LOCK_PI` and `FUTEX_UNLOCK_PI`, by two calls always: the kernel lends the holder the priority of a waiter.
+/// A mutex by `FUTEX_LOCK_PI` and `FUTEX_UNLOCK_PI`, always two calls: the kernel lends the holder the priority of a waiter.
 #[derive(Default)]
 pub struct InheritingMutex(Word);
 
@@ -140,7 +140,7 @@ impl InheritingMutex {
     /// Checks that the kernel has such locks.
     ///
     /// # Errors
-    /// It refuses the call.
+    /// The kernel refuses the call.
     pub fn new() -> Result<Self> {
         let mutex = Self::default();
         check_granted("futex FUTEX_LOCK_PI", lock_pi(&mutex.0.value))?;
@@ -171,7 +171,7 @@ impl Lock for Condition {
     }
 }
 
-/// flock(2) of a file by one of its open descriptions. 0, or a negative error number.
+/// flock(2) of a file by one of its open descriptions. Returns 0 or a negative error number.
 pub fn flock(file: &File, operation: i32) -> i64 {
     // SAFETY: the call takes no memory.
     let answer = unsafe { libc::flock(file.as_raw_fd(), operation) };
@@ -184,7 +184,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::AtomicU64;
 
-    fn excludes(lock: impl Lock) {
+    fn assert_excludes(lock: impl Lock) {
         let shared = Arc::new((lock, AtomicU64::new(0)));
         let threads: Vec<_> = (0..3)
             .map(|_| {
@@ -204,12 +204,12 @@ mod tests {
     }
 
     #[test]
-    fn no_two_are_inside_at_once() {
-        excludes(FutexMutex::default());
-        excludes(LibraryMutex::default());
-        excludes(PosixSemaphore::new(1).expect("a semaphore"));
-        excludes(set_semaphore().expect("a semaphore"));
-        excludes(InheritingMutex::default());
-        excludes(Condition::full());
+    fn no_two_threads_hold_a_lock_at_once() {
+        assert_excludes(FutexMutex::default());
+        assert_excludes(LibraryMutex::default());
+        assert_excludes(PosixSemaphore::new(1).expect("a semaphore"));
+        assert_excludes(set_semaphore().expect("a semaphore"));
+        assert_excludes(InheritingMutex::default());
+        assert_excludes(Condition::full());
     }
 }

@@ -13,23 +13,23 @@ use std::time::{Duration, Instant};
 
 /// Threads that sleep.
 const WAITERS: usize = 16;
-/// How long they may take to fall asleep.
+/// How long the waiters may take to fall asleep.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Indices into the shared page: the word on which the waiters sleep, which is not 0 at their end, and the other word.
+/// Indices into the shared page: the word on which the waiters sleep, which is set to 1 to end them, and the other word.
 const SLEEP: usize = 0;
 pub const OTHER: usize = 1;
 /// The answer where a call woke no thread.
 const NONE_WOKEN: i64 = -(libc::ESRCH as i64);
 
-/// What is timed.
+/// The calls that are timed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Call {
     /// A call for each sleeper.
     WakeEach,
-    /// One for all.
+    /// One call for all sleepers.
     WakeAll,
-    /// One that moves all to the other word.
+    /// One call that moves all sleepers to the other word.
     Requeue,
     /// Two threads on two CPUs, of which each wakes a half.
     WakeByTwo,
@@ -62,17 +62,17 @@ pub(super) fn waiter_cases() -> Vec<Case> {
     .into()
 }
 
-/// Each waiter left its CPU once an iteration. The last time may not be counted yet, and one that is woken after it was queued and
-/// before it has left, as where a host stops its virtual CPU there, does not leave.
+/// The claim that each waiter left its CPU once an iteration. The last time may not be counted yet. A waiter that is woken after it
+/// was queued and before it has left its CPU does not leave it, for example if a host stops its virtual CPU there.
 fn claim_waiters_slept(delta: &Delta, iterations: u64) -> Judged {
     let left = delta.partners.map_or(0, |partners| partners.fewest_switches);
     let seen = format!("each waiter left its CPU at least {left} times in {iterations} iterations");
-    // Fewer than the tenth that a lie may leave out.
+    // A twelfth may be missing: fewer than the tenth of the iterations that a lie may leave out.
     let missed = (iterations / 12).max(1);
     if left + missed < iterations { Err(seen) } else { Ok(seen) }
 }
 
-/// Sleepers on the word `SLEEP`. A call that wakes each of them wakes those of `woken_word`.
+/// Sets up sleepers on the word `SLEEP`. [`Call::WakeEach`] wakes the sleepers on `woken_word`.
 pub fn waiter_set_up(call: Call, woken_word: usize) -> SetUp {
     set_up(move |place| Waiters::start(place, call, woken_word))
 }
@@ -89,6 +89,7 @@ struct Waiters {
 }
 
 impl Waiters {
+    /// Starts the waiters, spread over all CPUs, and the second thread that wakes, if there is one.
     fn start(place: &Place, call: Call, woken_word: usize) -> Result<Self> {
         let words = Arc::new(Words::new()?);
         let cpus: Vec<usize> = place.cpus.here.into_iter().chain(place.cpus.others.iter().copied()).collect();
@@ -136,6 +137,7 @@ impl Waiters {
         Ok(())
     }
 
+    /// Makes the timed call. Returns how many sleepers it woke or moved, or a negative error number.
     #[inline(always)]
     fn call(&mut self) -> Result<i64> {
         let words = &self.words;
@@ -152,6 +154,7 @@ impl Waiters {
         })
     }
 
+    /// Checks that the call woke or moved all waiters.
     fn check_answer(&self, answer: i64) -> Result<()> {
         if answer == NONE_WOKEN {
             return Err(Error::Contradicted("a call woke no thread, and threads slept".into()));

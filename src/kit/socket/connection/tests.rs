@@ -41,7 +41,7 @@ fn an_end_uses_the_address_that_it_is_bound_to() {
 }
 
 #[test]
-fn the_kernels_count_of_resting_connections_is_read() {
+fn the_kernels_count_of_time_wait_connections_is_parsed() {
     let text = "sockets: used 20\nTCP: inuse 4 orphan 0 tw 1234 alloc 5 mem 0\nUDP: inuse 1 mem 0\n";
     assert_eq!(parse_time_wait(text), Some(1234));
     assert_eq!(parse_time_wait("TCP: inuse 4\n"), None);

@@ -10,7 +10,7 @@ use std::arch::asm;
 
 nine_turns!(pub(super));
 
-/// Loads four vectors of an array into registers from this one on.
+/// Loads four vectors of an array into these four registers.
 macro_rules! load {
     ($array:literal, $a:literal, $b:literal, $c:literal, $d:literal) => {
         concat!(
@@ -32,14 +32,14 @@ macro_rules! load {
     };
 }
 
-/// Stores the four.
+/// Stores vector registers 16 to 19.
 macro_rules! store {
     ($instruction:literal) => {
         concat!($instruction, " q16, q17, [x0, #\\at]\n", $instruction, " q18, q19, [x0, #\\at+32]")
     };
 }
 
-/// Calculates the four from themselves and these others.
+/// Applies an instruction to registers 16 to 19 and these four; the results replace registers 16 to 19.
 macro_rules! of_four {
     ($instruction:literal, $a:literal, $b:literal, $c:literal, $d:literal) => {
         concat!(
@@ -55,14 +55,14 @@ macro_rules! of_four {
     };
 }
 
-/// Calculates the four from themselves and the constant.
+/// Applies an instruction to registers 16 to 19 and the constant.
 macro_rules! with_constant {
     ($instruction:literal) => {
         of_four!($instruction, "v31", "v31", "v31", "v31")
     };
 }
 
-/// Adds the second four to the first.
+/// Applies an instruction to registers 16 to 19 and 20 to 23, pair by pair.
 macro_rules! pairwise {
     ($instruction:literal) => {
         of_four!($instruction, "v20", "v21", "v22", "v23")

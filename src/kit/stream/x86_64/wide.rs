@@ -67,7 +67,7 @@ macro_rules! spread {
 /// Prefetches the lines of a pair of stores, 1 KiB ahead: a stream of stores waits for the read-for-ownership, and
 /// hardware prefetchers react to loads. On Sapphire Rapids STREAM's three gain 7 % from memory; from 512 bytes on the
 /// distance does not matter. In the first level the requests would displace loads.
-macro_rules! ask {
+macro_rules! prefetch_stores {
     ($lines:literal) => {
         concat!(".irp l,", $lines, "\nprefetchw [rdi + \\at + \\l + 1024]\n.endr")
     };
@@ -76,8 +76,8 @@ macro_rules! ask {
 /// A copy past the caches that alternates between four pages, 256 bytes of each, and prefetches the same place of the
 /// next four. Hardware prefetchers work per page, so four streams of loads have four times the help: on Sapphire
 /// Rapids from memory 18.7 GB/s. One page after another reaches 13.7, four pages without prefetch 17.4, eight 18.2,
-/// and the C library's memcpy, which alternates between four too, 16.2. The plain loop copies a rest of fewer than
-/// four pages.
+/// and the C library's memcpy, which alternates between four too, 16.2. The plain loop copies a remainder of fewer
+/// than four pages.
 macro_rules! four_pages {
     ($name:ident, $plain:ident, $v:literal, $size:literal, $registers:literal) => {
         #[inline(never)]
@@ -228,7 +228,7 @@ macro_rules! wide {
         );
         four_pages!(copy_four_pages, copy_non_temporal, $v, $size, $quarter);
         arithmetic!(scale, add, triad, $v, $size, $pairs, "");
-        arithmetic!(scale_ahead, add_ahead, triad_ahead, $v, $size, $pairs, ask!($lines));
+        arithmetic!(scale_ahead, add_ahead, triad_ahead, $v, $size, $pairs, prefetch_stores!($lines));
     };
 }
 

@@ -100,7 +100,7 @@ fn every_chunk_is_visited_in_turn() {
 }
 
 #[test]
-fn a_round_is_one_stretch_and_a_single_chunk_is_many_passes() {
+fn whole_rounds_are_one_stretch_of_several_passes() {
     let mut cursor = Cursor::new(4);
     let mut left = 9;
     assert_eq!(cursor.next(&mut left), Some(Stretch { from: 0, chunks: 4, passes: 2 }));
