@@ -1,4 +1,4 @@
-//! Pages whose state is changed: written back, moved, given back, made huge, a row each.
+//! Operations that change the state of pages, one row each: writing back, moving, giving back, making huge.
 
 use super::{MIB, touched_region};
 use crate::kit::contract::*;
@@ -9,7 +9,7 @@ use crate::platform::pattern_file::{PatternFile, Way};
 use crate::platform::region::{HUGE_PAGE, PAGE, Region};
 use crate::platform::resident::{HUGE_PAGE_REMEDY, Pages};
 
-/// Those that a default run measures; a full one measures all.
+/// The cases that a default run measures; a full run measures all.
 pub(super) const BY_DEFAULT: [&str; 2] = ["msync/4KiB", "mremap-move/1MiB"];
 
 const WRITTEN_BACK: Proof = Proof::Each(
@@ -60,7 +60,7 @@ pub(in crate::suite) const ROWS: &[Row] = operation_rows! {
     };
 };
 
-/// Pages in huge pages, as smaps(5) calls them.
+/// The name in smaps(5) of the memory that lies in anonymous huge pages.
 const HUGE: &str = "AnonHugePages:";
 
 fn touch(region: &mut Region) -> Result<()> {
@@ -88,7 +88,7 @@ fn write_back<const BYTES: usize>(place: &Place, omit: Omit) -> Result<Box<dyn S
     let file = PatternFile::create_filled(&place.scratch, BYTES as u64, Way::Cached)?;
     let region = Region::map_shared(file.file(), BYTES)?;
     let pages = region.page_count();
-    // The first writes are faults in any case.
+    // The first write to each page is a fault in any case, so it happens here, untimed.
     region.write(0..pages, 1);
     region.write_back()?;
     let dirty = move |region: &mut Region| {
@@ -142,7 +142,7 @@ fn page_out(place: &Place, omit: Omit) -> Result<Box<dyn Subject>> {
             "this kernel keeps pages of a file in memory although {NAME} asks to evict them ({error})"
         ))
     })?;
-    // The file must live as long as it is evicted from.
+    // The file must stay open as long as its pages are evicted.
     checked_each(
         region,
         omit,

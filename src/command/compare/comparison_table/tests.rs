@@ -59,7 +59,7 @@ fn a_baseline_that_counts_something_else_is_not_shown_in_nanoseconds() {
 }
 
 #[test]
-fn marks_stand_below_each_other_whether_they_ask_or_not() {
+fn marks_are_aligned_with_and_without_a_question_mark() {
     let columns = [("(+0.1%) ", 1.001, Verdict::Same), ("(+3.1%)?", 1.031, Verdict::Inconclusive)];
     for (text, ratio, verdict) in columns {
         let change =
@@ -105,7 +105,7 @@ fn color_moves_no_column() {
 }
 
 #[test]
-fn what_somebody_sent_does_not_command_the_terminal() {
+fn control_characters_of_a_received_record_do_not_reach_the_terminal() {
     let mut sent = comparison(2);
     sent.baselines[0].name = "\u{1b}[2J".into();
     sent.rows[0].group = "\u{1b}c".into();
@@ -114,7 +114,7 @@ fn what_somebody_sent_does_not_command_the_terminal() {
 }
 
 #[test]
-fn no_rows_are_no_table() {
+fn a_comparison_without_rows_prints_no_table() {
     let mut nothing = comparison(2);
     nothing.keep_rows(|_| false);
     assert_eq!(render_table(&nothing, Layout::default()), "");
