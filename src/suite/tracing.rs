@@ -1,6 +1,6 @@
 //! # What is timed
-//! What tracing and confinement add to a program. `seccomp/N`: a call of getppid(2) under a filter of N instructions that looks
-//! at an argument, and (`none`) under no filter; `seccomp-by-number/N`: under a filter that looks at the call's number only.
+//! The costs that tracing and confinement add to a program. `seccomp/N`: a call of getppid(2) under a filter of N instructions
+//! that reads an argument, and (`none`) without a filter; `seccomp-by-number/N`: under a filter that reads only the call's number.
 //! `seccomp-notify`: a call that another thread answers on the same CPU. `ptrace-stop`: a tracer lets a process run to its next entry
 //! into or exit from the kernel. `breakpoint-hit`, `uprobe-hit` and `uretprobe-hit`: a write to a word that a hardware breakpoint
 //! watches, a call of a probed function, and one whose return is probed. `kprobe-hit` and `tracepoint-hit`: a call of getppid(2)
@@ -10,19 +10,19 @@
 //! one key of a hash, by a system call.
 //!
 //! # What is not
-//! Installing filters, layers and probes, loading the program, and the child in which a filter is installed, since none of them
-//! can be taken back: each batch of those cases has a child of its own, which times itself. What a tracer does with an event:
-//! all probes here only count.
+//! Installing filters, layers and probes, and loading the program. Filters and layers cannot be removed, so each batch of
+//! those cases runs in a child of its own, which times itself; starting the child is not timed. The work that a tracer does with
+//! an event: all probes here only count.
 //!
 //! # How we know
-//! A filter answers a call that does not exist, by its last instructions: the kernel has run it to its end. The calls of
-//! `seccomp-notify` are answered by a number that the kernel does not return. The traced process counts its calls, of which each
+//! The last instructions of a filter answer a call that does not exist, which shows that the kernel ran it to its end. The calls
+//! of `seccomp-notify` return a number that the kernel never returns. The traced process counts its calls, each of which
 //! is two stops. A probe's count grows by exactly one an iteration. Under Landlock a file outside of the directory is refused.
 //! The program counts its runs in a map. For the other cases a witness sees the system calls.
 //!
 //! # What fools it
-//! Since Linux 5.11 the kernel asks a filter once about each number, and never runs it again where the answer does not depend on
-//! arguments: `seccomp-by-number` is then as cheap as no filter. The kernel compiles filters and programs (`net.core.bpf_jit_enable`);
+//! Since Linux 5.11 the kernel evaluates a filter once for each call number, and does not run it again if its result does not
+//! depend on arguments: `seccomp-by-number` is then as cheap as no filter. The kernel compiles filters and programs (`net.core.bpf_jit_enable`);
 //! without that each instruction takes several times as long. A hypervisor may intercept debug registers and their exceptions. A
 //! probe on an instruction that the kernel cannot emulate costs a second exception. The file that `landlock-open` opens is one
 //! directory below the allowed one: the cost grows with the depth.
@@ -64,7 +64,7 @@ pub const GROUP: Group = Group::new("tracing", include_str!("tracing.rs"), cases
     Curve::new("tracing/landlock-open/", "open and close", Axis::Count("layers of Landlock")),
 ]);
 
-/// Those that a default run measures; a full one measures all.
+/// The cases that a default run measures; a full run measures all.
 const BY_DEFAULT: [&str; 3] = ["seccomp/256", "uprobe-hit", "bpf-call"];
 
 fn cases() -> Vec<Case> {
@@ -95,7 +95,7 @@ pub(super) const CONFINED: &[Row] = operation_rows! {
     "landlock-open/16", "open and close of a scratch file under 16 layers of Landlock", RESTRICTED, 400.0, 6_000.0, WHY_OPEN, |place, omit| open_restricted(place, 16, omit);
 };
 
-/// Times getppid, which must be answered by this number.
+/// Times `n` calls of getppid, each of which must return `wanted`.
 fn time_getppid(n: u64, wanted: i64, clock: &Clock) -> Result<Ticks> {
     let mut seen = crate::platform::arch::Answers::default();
     let ticks = clock.time(|| seen = RawCall::getppid().repeat(n));
@@ -106,7 +106,7 @@ fn unfiltered(n: u64, clock: &Clock) -> Result<Ticks> {
     time_getppid(n, nix::unistd::getppid().as_raw().into(), clock)
 }
 
-/// Calls under a filter of this length, which looks at this word of each call.
+/// Times getppid under a filter of `length` instructions, which reads word `looks_at` of each call's data.
 fn filtered(length: usize, looks_at: u32, omit: Omit) -> Result<Box<dyn Subject>> {
     let filter = seccomp::marked_filter(length, looks_at);
     batches_in_child(move |n, clock| {
@@ -123,10 +123,10 @@ fn filtered(length: usize, looks_at: u32, omit: Omit) -> Result<Box<dyn Subject>
     })
 }
 
-/// What a thread answers in place of the kernel: more than the number of any process.
+/// The return value that a thread gives in place of the kernel. It is higher than any process id.
 const ANSWER: i64 = 1 << 30;
 
-/// A thread's calls, answered by the thread that started it.
+/// Times calls of a new thread, which the thread that started it answers.
 fn notify(n: u64, omit: Omit, clock: &Clock) -> Result<Ticks> {
     let filter = [
         seccomp::load(NUMBER),
@@ -152,7 +152,7 @@ fn notify(n: u64, omit: Omit, clock: &Clock) -> Result<Ticks> {
     })
 }
 
-/// Stops of a process that only calls getppid.
+/// Times `n` stops of a traced process that only calls getppid.
 fn stop(n: u64, omit: Omit, clock: &Clock) -> Result<Ticks> {
     use nix::sys::ptrace;
     let calls = Words::new()?;
@@ -176,14 +176,14 @@ fn stop(n: u64, omit: Omit, clock: &Clock) -> Result<Ticks> {
     });
     last.map_err(refused)?;
     let seen = u64::from(calls[0].value.load(SeqCst));
-    // The call of the last stop is not counted yet, and a library may have ended another one first.
+    // The call of the last stop is not counted yet, and the first stop may end a call of the C library.
     ensure(seen.abs_diff(n / 2) <= 2, || {
         Error::Contradicted(format!("a process made {seen} calls in {n} stops, of which each call is two"))
     })?;
     Ok(ticks)
 }
 
-/// Opens a file in the scratch directory under this number of layers.
+/// Times opening and closing a file in the scratch directory under this number of Landlock layers.
 fn open_restricted(place: &Place, layers: usize, omit: Omit) -> Result<Box<dyn Subject>> {
     let (directory, path) = (place.scratch.clone(), place.scratch.join("landlock"));
     std::fs::write(&path, [1]).map_err(|e| Error::file(&path, "writing", e))?;
@@ -248,7 +248,7 @@ fn probed() {
     black_box(0);
 }
 
-/// Times what hits a probe, and asks the probe how often it did.
+/// Times `hit`, which triggers a probe once, and checks the count of the probe.
 fn hits(probe: Probe, omit: Omit, hit: impl Fn() + 'static) -> Result<Box<dyn Subject>> {
     hit();
     ensure(probe.count()? == 1, || {
@@ -272,7 +272,7 @@ fn toggle(probe: Probe) -> Result<Box<dyn Subject>> {
     repeated("ioctl", move || probe.switch_off_and_on())
 }
 
-/// Runs of the program that one system call asks for.
+/// Times runs of the BPF program that one system call requests.
 fn count_runs(_: &Place, omit: Omit) -> Result<Box<dyn Subject>> {
     let program = Counter::load()?;
     let refused = |e| match e {
@@ -282,7 +282,7 @@ fn count_runs(_: &Place, omit: Omit) -> Result<Box<dyn Subject>> {
     Ok(Box::new(move |n: u64, clock: &Clock| {
         let before = program.count().map_err(refused)?;
         let mut answer = Ok(0);
-        // More at once than a call takes are several calls.
+        // One call allows at most 2^20 runs, so a longer batch takes several calls.
         let ticks = clock.time(|| {
             let mut left = n * u64::from(omit == Omit::Nothing);
             while left > 0 && answer.is_ok() {

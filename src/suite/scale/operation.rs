@@ -1,5 +1,5 @@
-//! The operations, a row each: a name, what one does, the calls that it makes, the core cycles that hardware and software are
-//! expected to take, and how a task prepares it. A file of one's own is `own`, one that all tasks use `shared`.
+//! The operations, one row each: a name, a title, the system calls, the core cycles that hardware and software are
+//! expected to take, and the function that prepares it. A file for one task is `own`, a file that all tasks use is `shared`.
 //!
 //! # Invariants
 //!
@@ -179,13 +179,13 @@ operations! {
     };
 }
 
-/// Work that repeats an operation; an error of one is its answer.
+/// Work that repeats an operation. It returns 0, or the negative error number if an operation failed.
 fn repeat(mut once: impl FnMut() -> nix::Result<()> + Send + 'static) -> Result<Work> {
     let mut answer = move || once().map_or_else(|error| -i64::from(error as i32), |()| 0);
     Ok(Box::new(move |n| (0..n).fold(0, |lowest, _| answer().min(lowest))))
 }
 
-/// Nothing written or read is no error of the kernel's, and not what was asked for.
+/// Turns a partial read or write into an error, since the kernel reports it as a success.
 fn whole(bytes: usize, asked: usize) -> nix::Result<()> {
     if bytes == asked { Ok(()) } else { Err(Errno::EIO) }
 }
@@ -198,7 +198,7 @@ fn shared_path(place: &Place) -> PathBuf {
     place.scratch.join("scale-shared")
 }
 
-/// A file of a page at least, open for reading and writing. Its bytes are there already if another task has made it.
+/// Opens a file of at least one page for reading and writing. Another task may have made and filled it already.
 fn file_at(path: PathBuf) -> Result<File> {
     let file = File::options().read(true).write(true).create(true).truncate(false).open(&path);
     let file = file.map_err(|e| Error::file(&path, "opening", e))?;
@@ -236,7 +236,7 @@ fn byte_through_pipe(_: &Place, _: usize) -> Result<Work> {
     let (near, far) = pipe().map_err(|e| Error::from_errno("pipe", e))?;
     Ok(Box::new(move |n| {
         let lowest = syscall::repeat_write_read(far.as_raw_fd(), near.as_raw_fd(), &mut 0, n);
-        // Nothing written or read is no error of the kernel's, and no byte that went through the pipe.
+        // A result of 0 is not an error of the kernel, but no byte went through the pipe.
         if lowest.contains(&0) { -i64::from(libc::EPIPE) } else { lowest[0].min(lowest[1]) }
     }))
 }
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_operation_is_the_answer_of_the_whole_batch() {
+    fn the_error_of_one_operation_is_the_result_of_the_batch() {
         let mut turn = 0;
         let mut work = repeat(move || {
             turn += 1;

@@ -1,6 +1,6 @@
 //! Asking which of many descriptors are ready, without waiting: poll(2), select(2), epoll(7).
 //!
-//! Each question is asked a number of times; the answers are how many are ready, or negative error numbers.
+//! A question is asked repeatedly. Each answer is the number of ready descriptors, or a negative error number.
 //!
 //! # Invariants
 //!
@@ -29,9 +29,9 @@ fn no_time() -> libc::timespec {
     libc::timespec { tv_sec: 0, tv_nsec: 0 }
 }
 
-/// Which of its descriptors can be read.
+/// A question to the kernel: how many of the value's descriptors can be read.
 pub trait Question {
-    /// Asks `n` times, without waiting.
+    /// Asks `n` times, without waiting. Returns the answers.
     fn ask_repeatedly(&mut self, n: u64) -> Answers;
 }
 
@@ -39,7 +39,7 @@ pub trait Question {
 pub struct Polled(Vec<libc::pollfd>);
 
 impl Polled {
-    /// Lists the descriptors, to be asked whether they can be read.
+    /// Lists the descriptors, for questions whether they can be read.
     pub fn new(descriptors: &[OwnedFd]) -> Self {
         let entry = |file: &OwnedFd| libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         Self(descriptors.iter().map(entry).collect())
@@ -71,7 +71,7 @@ pub struct Selected {
 }
 
 impl Selected {
-    /// Puts the descriptors into a set, to be asked whether they can be read.
+    /// Puts the descriptors into a set, for questions whether they can be read.
     ///
     /// # Errors
     /// [`Error::Missing`] if a descriptor is too high for a set.
@@ -116,7 +116,7 @@ pub struct Registered {
 }
 
 impl Registered {
-    /// Registers the descriptors, to be asked whether they can be read.
+    /// Registers the descriptors, for questions whether they can be read.
     ///
     /// # Errors
     /// The refusal of `epoll_create1` or `epoll_ctl`; regular files cannot be registered.
@@ -138,20 +138,20 @@ impl Question for Registered {
     }
 }
 
-/// Lowest number of the other ends, so that the descriptors that are asked about keep small numbers, which select(2)
-/// needs.
+/// The lowest number of the other ends. They are moved up so that the watched descriptors have the small numbers that
+/// select(2) needs.
 const OTHER_ENDS: i32 = 1_100;
-/// Descriptors that the measuring process has open for other purposes, at most.
+/// The most descriptors that the measuring process has open for other purposes.
 const SPARE: usize = 64;
 
-/// What the descriptors refer to.
+/// The kind of the files to which the descriptors refer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// One regular file, opened many times. It is always ready.
     File,
-    /// A pipe each, with its other end open.
+    /// A pipe for each descriptor, with its other end open.
     Pipe,
-    /// A TCP connection each over loopback, with its other end open.
+    /// A TCP connection over loopback for each descriptor, with its other end open.
     Tcp,
 }
 
@@ -242,7 +242,7 @@ impl FileLimit {
 impl Drop for FileLimit {
     fn drop(&mut self) {
         if let Some((soft, hard)) = self.before {
-            // Lowering what was raised is always allowed.
+            // Lowering the limit again is always allowed.
             let _ = setrlimit(Resource::RLIMIT_NOFILE, soft, hard);
         }
     }
