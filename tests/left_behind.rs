@@ -1,5 +1,5 @@
-//! After every case of every group: no child, no thread, no descriptor is left. One test in a process of its own,
-//! so that what is counted belongs to nobody else.
+//! After every case of every group no child, thread or descriptor is left. This is the only test of its process, so
+//! that the counts include nothing of other tests.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test may")]
 #![allow(clippy::print_stdout, reason = "a case that is skipped is named")]
@@ -11,19 +11,19 @@ use syscost::suite::GROUPS;
 use syscost::{Case, Place, Scale};
 use syscost_platform::cpu;
 
-/// What this process has: descriptors, threads, children.
+/// The numbers of descriptors, threads and children of this process.
 fn possessions() -> [usize; 3] {
     let count = |path: &str| std::fs::read_dir(path).unwrap().count();
     let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
     let children = tasks.map(|task| {
-        // Some kernels are built without this file: then children are counted nowhere else here.
+        // Some kernels are built without this file; then children are not counted.
         let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
         children.split_whitespace().count()
     });
     [count("/proc/self/fd"), count("/proc/self/task"), children.sum()]
 }
 
-/// What is possessed once it is `before` again, or after half a minute. A joined thread may still be on the kernel's list
+/// The numbers once they equal `before` again, or after half a minute. A joined thread may still be on the kernel's list
 /// while the kernel takes its network namespace down.
 fn settled(before: [usize; 3]) -> [usize; 3] {
     let begun = std::time::Instant::now();
@@ -33,7 +33,7 @@ fn settled(before: [usize; 3]) -> [usize; 3] {
     possessions()
 }
 
-/// Whether it could be run.
+/// Runs a case. The error is the reason why it could not be run.
 fn lives(case: &Case, place: &Place, clock: &Clock) -> Result<(), String> {
     case.missing_need(place).map_or(Ok(()), Err)?;
     let words = |error: syscost::Error| error.to_string();
@@ -45,7 +45,7 @@ fn lives(case: &Case, place: &Place, clock: &Clock) -> Result<(), String> {
 }
 
 fn is_empty(directory: &Path) -> bool {
-    // Files of a case's own may stay until the directory goes; names of pipes may not.
+    // Files of a case may stay until the directory is removed; names of pipes may not.
     let names = std::fs::read_dir(directory).unwrap().flatten();
     names.filter(|name| name.file_name().to_string_lossy().starts_with("fifo")).count() == 0
 }

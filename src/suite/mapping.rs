@@ -1,5 +1,5 @@
 //! # What is timed
-//! Mapping memory, and changing the state of its pages. `first-touch`: mapping fresh anonymous memory, touching each of its
+//! Mapping memory, and what becomes of its pages. `first-touch`: mapping fresh anonymous memory, touching each of its
 //! pages once, and unmapping it: the price of memory that a program requests and uses. `map`: mapping and unmapping
 //! without a touch. `populate`: the same with `MAP_POPULATE`, so that the kernel makes all pages at once and no fault
 //! occurs. `mprotect`: removing the permission to write touched memory and granting it again, two calls. `dontneed`: giving

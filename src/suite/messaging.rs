@@ -1,5 +1,5 @@
 //! # What is timed
-//! Groups of tasks that send messages to each other, as in a chat or a server with many clients. A group has ten
+//! Groups of tasks that send messages to each other. A chat or a server with many clients does the same. A group has ten
 //! senders and ten receivers; in a round every sender writes a message of 100 bytes to every receiver of its group. The
 //! tasks may run on every CPU that the process may use, so the scheduler decides. An iteration is one round of all
 //! groups.

@@ -1,6 +1,6 @@
 //! # What is timed
-//! Reading one block of a file on another machine, without the page cache of this machine (`O_DIRECT`), from the call to
-//! its return. `sequential-by-file` and `random-by-file` read 4 KiB from files of several lengths; `sequential` reads
+//! Reading one block of a file on another machine. The read bypasses the page cache of this machine (`O_DIRECT`) and is
+//! timed from the call to its return. `sequential-by-file` and `random-by-file` read 4 KiB from files of several lengths; `sequential` reads
 //! larger blocks from 3 MiB. The files are in the directory that `--dir`, or SYSCOST_DIR, names: on any file system
 //! that the kernel mounts from another machine (NFS, SMB, 9P, Ceph, sshfs and others).
 //!

@@ -1,6 +1,6 @@
 //! # What is timed
-//! One operation on several CPUs at the same time, by one process or one thread on each. The time is that from the start
-//! signal until the last task has finished. There are some forty operations on descriptors, files, locks, sockets and
+//! One operation on several CPUs at the same time. One process or one thread on each performs it; the time is that from the
+//! start signal until the last task has finished. There are some forty operations on descriptors, files, locks, sockets and
 //! memory, each on an object of the task's own, or on one that all share (`-shared`). `getppid`, `pipe`, `fresh-page`
 //! and `open-close` are part of a default run, the others of a full one. An iteration is one operation on each CPU.
 //! `one` is the measuring thread alone. The last part of an id is the number of tasks; `all` is one on each CPU, if

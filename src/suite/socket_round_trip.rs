@@ -1,5 +1,5 @@
 //! # What is timed
-//! One message to another process and a reply of the same length: by TCP and UDP over 127.0.0.1, a Unix stream, Unix
+//! One message to another process and one of that length back: by TCP and UDP over 127.0.0.1, a Unix stream, Unix
 //! datagrams, Unix packets in sequence. The parameter is the length: 1 byte, the 56 of `ping`, up to 64 KiB. Both ends
 //! wait in the call that receives; with `epoll` in epoll_wait(2), after which they receive without waiting; with `spin`
 //! they poll until data has arrived; with `io-uring` one call submits the send and the receive and waits for both.

@@ -1,5 +1,5 @@
 //! # What is timed
-//! The cost of each technique of measuring. `flag`: testing a flag that is off. `span/off`: a span of the trace
+//! The cost of measuring, technique by technique. `flag`: testing a flag that is off. `span/off`: a span of the trace
 //! monitor while it is switched off; `span/counter` and `span/virtual-clock` while it is on and reads the cycle
 //! counter or the clock of the thread. `virtual-clock`: one reading of the process's clock. `sample`: from a timer's
 //! expiry until its handler has recorded the state and the address of its thread. `event/…`: an event passed to

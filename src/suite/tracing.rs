@@ -1,5 +1,5 @@
 //! # What is timed
-//! The costs that tracing and confinement add to a program. `seccomp/N`: a call of getppid(2) under a filter of N instructions
+//! What tracing and confinement add to a program. `seccomp/N`: a call of getppid(2) under a filter of N instructions
 //! that reads an argument, and (`none`) without a filter; `seccomp-by-number/N`: under a filter that reads only the call's number.
 //! `seccomp-notify`: a call that another thread answers on the same CPU. `ptrace-stop`: a tracer lets a process run to its next entry
 //! into or exit from the kernel. `breakpoint-hit`, `uprobe-hit` and `uretprobe-hit`: a write to a word that a hardware breakpoint
