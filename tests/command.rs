@@ -219,7 +219,7 @@ fn a_run_is_found_by_name_by_path_and_under_a_home() {
     assert!(line.starts_with(&format!("{name}\t")) && line.ends_with("\t2\t0\t0\t0\n"), "{line}");
 }
 
-/// Five boots of the measured run under each name, those of the second with another median for `add`.
+/// Writes a file `NAME.json` with five boots of the measured run, in which the cost of `known_work/add` is multiplied by `factor`.
 fn boots(home: &Home, name: &str, factor: f64) {
     let whole = MEASURED.0.answer(&["report", "--format", "json"]);
     let record: Value = serde_json::from_str(&whole).unwrap();

@@ -1,4 +1,4 @@
-//! What cannot be meant is refused before anything is measured.
+//! Invalid requests are refused before anything is measured.
 
 use crate::place::{Place, TWO_GROUPS};
 use syscost_platform::testing::print_skipped;
@@ -10,7 +10,7 @@ fn with(place: &Place, variable: &str, value: impl AsRef<std::ffi::OsStr>) -> cr
 }
 
 #[test]
-fn a_filter_that_finds_nothing_is_told_its_neighbours() {
+fn a_filter_without_a_match_is_refused_with_the_nearest_ids() {
     let place = Place::new();
     place.end(place.run(&["getpdi"])).refuses(&["\"getpdi\"", "syscall/getpid"]);
     place.end(place.run(&["call/u64/.*", "--exact"])).refuses(&["call/u64/"]);
@@ -21,7 +21,7 @@ fn a_filter_that_finds_nothing_is_told_its_neighbours() {
 }
 
 #[test]
-fn an_unknown_word_is_answered_with_the_known_ones() {
+fn an_unknown_word_is_refused_with_the_known_ones() {
     let place = Place::new();
     with(&place, "SYSCOST_SCALE", "bogus").refuses(&["SYSCOST_SCALE", "smoke, default or full"]);
     with(&place, "SYSCOST_MEASURE", "bogus").refuses(&["no event bogus", "page-faults"]);

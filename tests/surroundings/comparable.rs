@@ -5,7 +5,7 @@ use crate::place::{Ended, Place, SYSCOST};
 use std::process::Command;
 use syscost_platform::testing::print_skipped;
 
-/// What is said of a run that begins a series.
+/// The words with which the program reports that a run begins a series.
 const OWN: &str = "begins a series of its own";
 /// A filter of system calls that allows everything.
 const FILTERED: [&str; 5] = [SYSCOST, "burden", "--additions", "50", "--"];
@@ -18,7 +18,7 @@ fn run(place: &Place, starter: &[&str], words: &[&str]) -> Option<Ended> {
     place.succeeds(run)
 }
 
-/// A first run as it is, one started by this command or with these words, and one as the first.
+/// Makes three runs: a plain one, one started by this command or with these words, and a plain one again.
 fn between(starter: &[&str], words: &[&str]) -> Option<(Place, Ended)> {
     let place = Place::new();
     let first = run(&place, &[], &[])?;
@@ -76,7 +76,7 @@ fn fixed_addresses_and_a_preloaded_library_are_series_of_their_own() {
 }
 
 #[test]
-fn another_niceness_is_told_beside_the_last_run() {
+fn another_niceness_is_reported_beside_the_last_run() {
     let place = Place::new();
     let Some(_) = run(&place, &[], &[]) else { return };
     let Some(nicer) = run(&place, &["nice", "-n", "3"], &[]) else { return };

@@ -1,4 +1,4 @@
-//! The fluid and what it covers: nothing of them is left behind, however the program ends.
+//! Displacement: neither the fluid nor the covered command is left behind, however the program ends.
 
 use crate::load::Load;
 use crate::place::{Place, alone, until};
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use syscost_platform::testing::print_skipped;
 
-/// Waits until so many processes of the place are there: the program, the fluid, what is covered.
+/// Waits until the place has `count` processes: the program, the fluid, and the covered command.
 fn until_there_are(place: &Place, count: usize) {
     until(&format!("there are not {count}"), || process::of(place).len() >= count);
 }
@@ -75,7 +75,7 @@ fn a_killed_run_takes_its_fluid_with_it() {
 }
 
 #[test]
-fn what_a_command_answers_is_handed_on() {
+fn the_exit_code_of_a_command_is_passed_on() {
     let place = Place::new();
     let ended = place.end(place.syscost(&["displace", "--", "sh", "-c", "exit 7"]));
     assert_eq!(ended.code, Some(7), "{ended:?}");
@@ -114,7 +114,7 @@ fn a_command_that_refuses_an_empty_run_is_asked_for_another() {
 }
 
 #[test]
-fn any_case_can_be_measured_so_and_lies_apart_from_those_that_were_timed() {
+fn displaced_cases_are_stored_apart_from_timed_ones() {
     let place = Place::new();
     let words = ["syscall/getppid", "--exact", "--method", "displacement"];
     let Some(_) = place.succeeds(|| place.run(&words)) else { return };
@@ -136,7 +136,7 @@ fn operations_and_runs_are_as_many_as_asked_for() {
     assert!(displaced["kept"][1].as_u64().unwrap() >= 11, "{displaced}");
 }
 
-/// Something that a machine which is shared with others may spoil: true in three of five, and every figure is told.
+/// Asserts that `attempt` succeeds in three of five trials, since other users of the machine may spoil one. Prints all errors.
 fn in_most_of_five(mut attempt: impl FnMut() -> Result<(), String>) {
     let failed: Vec<_> = (0..5).filter_map(|_| attempt().err()).collect();
     println!("{} of 5; otherwise {failed:?}", 5 - failed.len());
@@ -153,7 +153,7 @@ fn estimates(place: &Place) -> Option<[f64; 3]> {
 
 #[test]
 #[ignore = "it judges what was measured: experiments/accuracy"]
-fn beside_an_intruder_the_cost_is_the_same_and_it_is_said() {
+fn another_task_on_the_cpu_does_not_change_the_cost_and_is_reported() {
     let _alone = alone();
     let place = Place::new();
     let run = || place.end_alone(place.run(&["displacement/compute/400us", "--exact"]));
@@ -164,7 +164,7 @@ fn beside_an_intruder_the_cost_is_the_same_and_it_is_said() {
         let intruder = Load::start(cpu, half, half);
         let beside = run();
         drop(intruder);
-        // Who computes and never waits costs what its clock says, whatever pace the processor has just now.
+        // A command that computes and never waits costs what its CPU clock says, at any frequency of the processor.
         let [gap, free, clock] = estimates(&place).ok_or_else(|| format!("{beside:?}"))?;
         let off = [gap, free].map(|cost| cost / clock - 1.0);
         match off.iter().all(|off| off.abs() < 0.03) && beside.output.contains("the machine was not quiet") {
@@ -174,18 +174,18 @@ fn beside_an_intruder_the_cost_is_the_same_and_it_is_said() {
     });
 }
 
-/// What `displace --pid` says of a load.
+/// The result of `displace --pid` for a load.
 #[derive(Debug)]
 struct Told {
     /// The share of the CPU that it was charged.
     share: f64,
-    /// The gap estimate's lower end, against what it was charged: without what came as often before.
+    /// The lower end of the gap estimate, relative to the charged time: without interrupts that were as frequent before.
     low: f64,
-    /// The gap estimate, against the same.
+    /// The gap estimate, relative to the charged time.
     estimate: f64,
 }
 
-/// Whether it says what is expected. A machine that is not quiet has no such number, and whoever asks is done.
+/// Checks that the result is as expected. A machine that is not quiet gives no number, and then the check passes.
 fn displaced(place: &Place, load: &Load, expected: impl Fn(&Told) -> bool) -> Result<(), String> {
     let pid = load.pid().to_string();
     let words = ["displace", "--seconds", "2", "--json", "--pid", &pid];
@@ -224,8 +224,8 @@ fn a_service_that_computes_displaces_what_its_clock_says() {
     let load = Load::start(last_cpu(), Duration::from_millis(30), Duration::from_millis(70));
     in_most_of_five(|| {
         displaced(&place, &load, |told| {
-            // Who only computes needs no interrupts: its own clock lies between the lower end and the estimate, but for
-            // a hundredth, and the tick is all that is between them.
+            // A process that only computes causes no interrupts. Its own clock lies between the lower end and the estimate,
+            // up to 1 %, and only the timer tick lies between these two.
             (0.2..0.4).contains(&told.share) && told.low <= 1.01 && (0.99..1.05).contains(&told.estimate)
         })
     });

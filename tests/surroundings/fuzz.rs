@@ -1,6 +1,6 @@
-//! Files of chance: a sound run, a sound record and Criterion's files of a baseline with something else in a place of them,
-//! by fixed seeds. Whatever is read, it is an error of bounded length or what it says to be, within a second of CPU time;
-//! nothing panics. `SYSCOST_FUZZ_SECONDS` says for how long.
+//! Randomly damaged files: a sound run, a sound record and Criterion's files of a baseline, in which fixed seeds replace one part.
+//! Reading each of them gives an error of bounded length or a consistent value, within a second of CPU time; nothing
+//! panics. `SYSCOST_FUZZ_SECONDS` is the duration.
 
 use crate::place::Place;
 use crate::stored;
@@ -13,12 +13,12 @@ use syscost::record::store::Store;
 use syscost_analysis::record::bundle::{Bundle, read_any, read_any_head, write_new};
 use syscost_statistic::Random;
 
-/// Files that are tried at the least.
+/// The least number of files that are tried.
 const FILES: u64 = 150;
-/// The most CPU time of a file.
+/// The most CPU time for reading one file.
 const MOST: Duration = Duration::from_secs(1);
 
-/// Tries file after file, each by a seed of its own.
+/// Tries file after file, each with its own seed.
 fn each(kind: &str, mut tried: impl FnMut(&mut Random)) {
     let seconds = std::env::var("SYSCOST_FUZZ_SECONDS").map_or(0.0, |text| text.parse().unwrap());
     let cpu = || Duration::from(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap());
@@ -33,7 +33,7 @@ fn each(kind: &str, mut tried: impl FnMut(&mut Random)) {
     assert!(slowest < MOST, "{kind}: {slowest:?}");
 }
 
-/// What a place may hold instead.
+/// A random value, to replace a part of a file.
 fn other(random: &mut Random) -> Value {
     match random.number_below(12) {
         0 => Value::Null,
@@ -51,7 +51,7 @@ fn other(random: &mut Random) -> Value {
     }
 }
 
-/// Puts something else into a place that is drawn on the way down.
+/// Replaces a random part of a value, which is chosen while descending into it.
 fn spoil(value: &mut Value, random: &mut Random) {
     let here = random.number_below(4) == 0;
     match value {

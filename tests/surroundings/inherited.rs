@@ -1,5 +1,5 @@
-//! What a run inherits from the process that started it: signals, scheduling class, limits, descriptors. None of it makes a
-//! run hang, condemns an honest case or changes a number without a word.
+//! Properties that a run inherits from the process that started it: signals, scheduling class, limits, descriptors. None of them
+//! makes a run hang, fails an honest case or changes a number without a note.
 
 use crate::place::{Place, SYSCOST, alone, until, waited};
 use crate::process;
@@ -22,7 +22,7 @@ fn works_before(starter: &[&str]) -> bool {
     works(&[starter, &["true"]].concat())
 }
 
-/// Measures this case behind a starter, and returns all notes of the run.
+/// Measures this case in a run that `starter` starts, and returns all notes of the run.
 fn measured(starter: &[&str], case: &str, words: &[&str]) -> String {
     let place = Place::new();
     let ended = place.end(place.run_by(starter, &[case, "--exact"]));
@@ -46,7 +46,7 @@ const DEADLINE: [&str; 10] = [
 ];
 
 #[test]
-fn a_real_time_class_is_left_and_said() {
+fn an_inherited_real_time_class_is_left_and_noted() {
     if !works_before(&REAL_TIME) {
         return;
     }
@@ -87,7 +87,7 @@ fn the_measuring_process_is_an_ordinary_task_and_the_driver_is_as_it_was_started
 }
 
 #[test]
-fn what_changes_a_number_is_a_note() {
+fn inherited_settings_that_change_a_number_are_noted() {
     for (starter, words) in [
         (["nice", "-n", "3"].as_slice(), "the nice value"),
         (&["chrt", "--batch", "0"], "SCHED_BATCH was inherited"),
@@ -103,7 +103,7 @@ fn what_changes_a_number_is_a_note() {
 }
 
 #[test]
-fn nothing_is_said_where_nothing_is_inherited() {
+fn without_inherited_settings_there_is_no_note() {
     let notes = measured(&["env"], "call/u64/3", &[]);
     for words in ["SCHED_", "personality", "I/O priority", "CPU time", "timer slack of"] {
         assert!(!notes.contains(words), "{words}: {notes}");
@@ -215,7 +215,7 @@ fn a_limit_of_timers_skips_the_cases_that_need_one() {
 fn a_limit_of_cpu_time_condemns_no_case() {
     let place = Place::new();
     let ended = place.end(place.run_under("-t 1", &["^call/"]));
-    // One second may be too little for Criterion's files, too, which has a sentence of its own.
+    // One second may also be too short to write Criterion's files, for which there is another sentence.
     let is_told =
         ended.error.contains("Criterion's files of call: the measuring process had used up its 1 s");
     ended.says(i32::from(is_told), &[" 0 failed"]);
@@ -224,7 +224,7 @@ fn a_limit_of_cpu_time_condemns_no_case() {
 }
 
 #[test]
-fn a_command_of_the_users_is_started_as_we_were() {
+fn a_command_under_burden_inherits_the_signals_and_umask_of_the_caller() {
     let started_by = |words: &[&str]| {
         let script = "umask; grep -E '^Sig(Ign|Blk)' /proc/self/status";
         let starter =
@@ -239,7 +239,7 @@ fn a_command_of_the_users_is_started_as_we_were() {
     }
 }
 
-/// The CPU that the only group of the newest run was measured on.
+/// The CPU on which the only group of the newest run was measured.
 fn cpu(place: &Place) -> Option<u64> {
     place.record()["groups"][0]["cpu"].as_u64()
 }

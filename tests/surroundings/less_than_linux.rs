@@ -35,19 +35,19 @@ fn no_affinity() -> Vec<Refused> {
     calls.map(|number| one(EPERM, number)).into()
 }
 
-/// As of a kernel before 5.1. `clone3` is among them.
+/// The calls that a kernel before 5.1 lacks, such as `clone3`.
 fn no_newer_call() -> Vec<Refused> {
     vec![(ENOSYS, libc::SYS_pidfd_send_signal..=100_000)]
 }
 
 /// `/proc` shows the processes of the namespace.
 const OWN_PROC: &str = "mount -t proc none /proc";
-/// The home of the run is seen at another place too, which stays as it is.
+/// Shell words that make the home of the run visible at a second path, which stays unchanged.
 const OWN_HOME: &str = "mount --bind . /mnt && cd /mnt && export CRITERION_HOME=/mnt/criterion";
 /// The temporary directory may only be read.
 const NO_TMP: &str = "unset TMPDIR && mount --bind /tmp /tmp && mount -o remount,ro,bind /tmp";
 
-/// A command that starts another one behind mounts of its own, in a namespace of its own, as this user.
+/// A command that starts another one in its own mount namespace with these mounts, as this user.
 fn mounted(mounts: &str, user: &[&str]) -> Option<Vec<String>> {
     let within = format!("{mounts} && exec {} \"$@\"", user.join(" "));
     let starter = ["unshare", "-mpf", "sh", "-c", within.as_str(), "sh"].map(str::to_owned).to_vec();
@@ -59,7 +59,7 @@ fn mounted(mounts: &str, user: &[&str]) -> Option<Vec<String>> {
     None
 }
 
-/// What is started by this command measures some cases, and condemns none.
+/// Asserts that a run that this command starts measures some cases and fails none.
 fn measures(starter: Option<Vec<String>>) -> Option<(Place, Ended)> {
     let (starter, place) = (starter?, Place::new());
     let starter: Vec<_> = starter.iter().map(String::as_str).collect();
@@ -108,7 +108,7 @@ fn with_one_cpu() {
     measures(Some(["taskset", "-c", "0"].map(str::to_owned).into()));
 }
 
-/// There the numbers of processes are those of other processes.
+/// There a process number in `/proc` belongs to another process.
 #[test]
 fn with_the_proc_of_another_pid_namespace() {
     let Some((_, ended)) = measures(mounted("true", &[])) else { return };

@@ -22,7 +22,7 @@ fn each_lie_ends_its_case_and_leaves_no_number() {
     ];
     let mut ended = place.end(asked(&place, &liars, "--color=never"));
     if ended.output.contains("FAILED liars/honest") {
-        ended = place.end(asked(&place, &liars, "--color=never")); // somebody else used the CPU
+        ended = place.end(asked(&place, &liars, "--color=never")); // another process used the CPU
     }
     ended.says(1, &["1 measured, 0 skipped, 4 failed"]);
     for (name, sentence) in lies {
@@ -44,7 +44,7 @@ fn what_criterion_would_panic_at_is_refused_in_a_sentence() {
     for option in
         ["--sample-size=3", "--warm-up-time=0", "--confidence-level=2", "--color=x", "--load-baseline=a"]
     {
-        // What an option lacks is another option.
+        // The sentence on `--load-baseline` names `--baseline`.
         let named = option.split('=').next().unwrap().replace("load-", "");
         place.end(asked(&place, &liars, option)).refuses(&[&named]);
     }

@@ -1,4 +1,4 @@
-//! The examples of a bench of one's own: each is measured, and shows below its table what it is an example of.
+//! The examples of a bench of one's own: each is measured, and prints the feature that it demonstrates below its table.
 
 use crate::place::{Place, example};
 use syscost_platform::testing::print_skipped;

@@ -1,4 +1,4 @@
-//! Sides that die, hang, talk nonsense or change the machine.
+//! Sides of a comparison that die, hang, send invalid output or change the machine.
 
 use crate::place::{Place, SYSCOST, alone, files, until};
 use crate::process;
@@ -6,14 +6,14 @@ use nix::sys::signal::Signal;
 use std::time::Duration;
 use syscost_platform::testing::print_skipped;
 
-/// The shortest comparison that there is.
+/// The words of the shortest possible comparison.
 const SHORT: [&str; 4] = ["known_work/add", "--no-canaries", "--pairs", "8"];
 
 fn ab(place: &Place, words: &[&str]) -> std::process::Command {
     place.syscost(&[&["ab"], &SHORT[..], words].concat())
 }
 
-/// A wrapper that lets its first side through, which is asked for its cases, and does this to later ones.
+/// A wrapper that starts its first process, which lists the cases, unchanged, and does `deed` to later ones.
 fn later(place: &Place, deed: &str) -> String {
     let count = place.path().join("count");
     let text = format!(
@@ -24,7 +24,7 @@ fn later(place: &Place, deed: &str) -> String {
 }
 
 #[test]
-fn what_is_no_side_is_refused_with_its_words() {
+fn a_program_that_is_no_side_is_refused_with_its_output() {
     let place = Place::new();
     place.end(ab(&place, &["--b-bin", "/bin/true"])).refuses(&["side B", "ended in the middle"]);
     place.end(ab(&place, &["--b-bin", "/nonexistent"])).refuses(&["/nonexistent", "looking for"]);
@@ -157,26 +157,26 @@ fn the_same_pairs_are_judged_by_the_same_bytes() {
     judge().refuses(&[pairs.to_str().unwrap(), "newer syscost"]);
 }
 
-/// A comparison of two states of a file, which held `before`.
+/// A comparison of two states of a file whose content is `before` at first.
 fn of_settings(place: &Place) -> std::process::Command {
     after(place, "")
 }
 
-/// The same, where this comes before each of the two commands.
+/// As [`of_settings`], with the shell words `deed` before each of the two commands.
 fn after(place: &Place, deed: &str) -> std::process::Command {
     std::fs::write(place.path().join("state"), "before\n").unwrap();
     let [a, b] = ["a", "b"].map(|value| format!("{deed}echo {value} > state"));
     ab(place, &["--a", &a, "--b", &b, "--restore", "echo before > state"])
 }
 
-/// What makes a setting slow, and tells that it has begun.
+/// Shell words that make a setting slow, and create a file to show that it has begun.
 const SLOW: &str = "touch begun; sleep 1; ";
 
 fn until_begun(place: &Place) {
     until("no setting is entered", || place.path().join("begun").exists());
 }
 
-/// Nobody is left who could change it once more.
+/// Waits until no process is left that could change the file again.
 fn until_all_have_ended(place: &Place) {
     until("processes are left", || process::of(place).is_empty());
 }
@@ -189,7 +189,7 @@ fn state(place: &Place) -> String {
     std::fs::read_to_string(place.path().join("state")).unwrap()
 }
 
-/// The guard needs a moment.
+/// Waits until the file has its first content again. The guard needs a moment for it.
 fn is_restored(place: &Place) {
     until("it is not put back", || state(place) == "before\n" && journals(place).is_empty());
 }
@@ -235,7 +235,7 @@ fn a_setting_that_outlives_its_driver_is_put_back_once_it_has_ended() {
 }
 
 #[test]
-fn what_a_setting_leaves_in_the_background_holds_nobody_up() {
+fn a_background_process_of_a_setting_does_not_delay_the_end() {
     let place = Place::new();
     let [load, rest] = ["sleep 600 & echo $! > load", "kill $(cat load); true"];
     let command = || ab(&place, &["--a", load, "--b", rest, "--restore", rest]);
@@ -252,7 +252,7 @@ fn what_a_setting_leaves_in_the_background_holds_nobody_up() {
 }
 
 #[test]
-fn two_comparisons_of_settings_at_once_are_one_too_many() {
+fn a_second_comparison_of_settings_at_the_same_time_is_refused() {
     let _alone = alone();
     let (place, elsewhere) = (Place::new(), Place::new());
     let running = place.begin(after(&place, SLOW));
@@ -266,7 +266,7 @@ fn two_comparisons_of_settings_at_once_are_one_too_many() {
     elsewhere.is_tidy();
 }
 
-/// The process that puts back what its owner cannot.
+/// The id of the guard, the process that restores settings if the comparison is killed.
 fn guard(place: &Place) -> i32 {
     let is_guard = |pid: &i32| {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -276,7 +276,7 @@ fn guard(place: &Place) -> i32 {
 }
 
 #[test]
-fn what_a_killed_comparison_and_its_killed_guard_have_left_is_told_and_can_be_put_back() {
+fn leftovers_of_a_killed_comparison_and_guard_are_reported_and_can_be_restored() {
     let _alone = alone();
     let place = Place::new();
     let running = place.begin(of_settings(&place));
@@ -314,9 +314,9 @@ fn whenever_it_is_killed_the_settings_are_put_back_and_the_store_is_whole() {
         let code = running.end().code;
         assert!(code.is_none() || code == Some(0), "{code:?}");
         is_restored(&place);
-        // A side that waits for its turn ends when its driver has gone; one in its turn, at the end of it.
+        // After the driver has ended, a side that waits for its turn ends at once, and a running side at the end of its turn.
         assert!(process::all_end(&place), "{:?}", process::of(&place));
-        // What was left of links and scratch is swept by the next start; files of the store are whole now.
+        // The next start removes leftover links and scratch files; the files of the store are whole now.
         crate::place::all_parse(&place.home());
         let next = place.end_alone(ab(&place, &["--a-bin", SYSCOST]));
         next.says(0, &["known_work/add"]);

@@ -1,5 +1,5 @@
-//! A measuring process that is given less than a CPU, frozen with its control group, or moved to another CPU: the number that is kept
-//! does not move, or none is kept and it is said why.
+//! A measuring process that gets less than a CPU, is frozen with its control group, or is moved to another CPU. The number that is
+//! kept does not change, or none is kept and a sentence says why.
 
 use crate::group::Group;
 use crate::place::{Ended, Place, Running, alone};
@@ -10,10 +10,10 @@ use std::time::Duration;
 use syscost_platform::testing::print_skipped;
 
 const WORDS: [&str; 6] = ["known_work/multiply", "--exact", "--scale", "full", "--time", "1"];
-/// How far two figures of a chain of multiplications may lie apart on a machine whose core has several frequencies.
+/// The largest ratio of two figures of a chain of multiplications on a machine whose core has several frequencies.
 const APART: f64 = 1.3;
 
-/// Begins the case, as what `starter` starts.
+/// Begins a run of the case, started by `starter`.
 fn begun<'a>(place: &'a Place, starter: &[&str]) -> Running<'a> {
     let mut command = if starter.is_empty() { place.run(&WORDS) } else { place.run_by(starter, &WORDS) };
     command.env_remove("SYSCOST_SCALE");
@@ -26,14 +26,14 @@ fn figure(place: &Place) -> Option<f64> {
     outcome["quiet"]["figure"]["estimate"].as_f64().or_else(|| outcome["median"]["estimate"].as_f64())
 }
 
-/// The figure of a process that is left alone.
+/// The figure of an undisturbed process.
 fn undisturbed() -> Option<f64> {
     let place = Place::new();
     begun(&place, &[]).end();
     figure(&place)
 }
 
-/// No honest case was condemned, and what was kept is what it costs.
+/// Asserts that no honest case failed, and that a kept figure is the right one.
 fn held(ended: &Ended, place: &Place) {
     assert!(!ended.output.contains("FAILED"), "an honest case was condemned: {ended:?}");
     place.is_tidy();
@@ -92,7 +92,7 @@ fn an_affinity_that_is_changed_from_outside_moves_no_number() {
         let mut one = CpuSet::new();
         one.set(cpus[turn % 2]).unwrap();
         for pid in process::measuring(&place, "known_work") {
-            // It may have ended in between.
+            // The process may have ended in between.
             let _ = sched_setaffinity(Pid::from_raw(pid), &one);
         }
     }

@@ -1,8 +1,8 @@
-//! The crates depend on each other in one direction, and each on what its purpose needs: the map of `README.md`.
+//! Rule: the crates depend on each other in one direction, and each only on those that its purpose needs (the map of `README.md`).
 
 use crate::house::House;
 
-/// Each crate with the crates that its code may name. What only tests name (`[dev-dependencies]`) is free.
+/// Each crate with the crates that its code may name. Crates that only tests name (`[dev-dependencies]`) are not checked.
 const ARROWS: [(&str, &[&str]); 14] = [
     ("platform", &[]),
     ("statistic", &[]),

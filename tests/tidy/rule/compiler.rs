@@ -8,7 +8,7 @@ use std::process::Command;
 /// Major and minor number of a compiler.
 type Version = (u32, u32);
 
-/// The first that accepts `if let … && …`. Clippy watches the library (`incompatible_msrv`), and not the language.
+/// The first version that accepts `if let … && …`. Clippy checks the library (`incompatible_msrv`), but not the language.
 const LET_CHAINS: Version = (1, 88);
 
 pub fn complaints(house: &House) -> Vec<String> {
@@ -59,7 +59,7 @@ fn joins_more(from_let: &str) -> bool {
     false
 }
 
-/// The dependencies, those of tests among them, that need a newer compiler than the workspace names; an error without cargo.
+/// The dependencies, those of tests included, that need a newer compiler than the workspace names. Without cargo an error.
 pub fn newer_dependencies(root: &Path) -> Result<Vec<String>, String> {
     let platform = "--filter-platform=x86_64-unknown-linux-gnu";
     let words = ["metadata", "--format-version=1", "--locked", "--offline", platform];

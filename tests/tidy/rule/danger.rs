@@ -1,4 +1,4 @@
-//! `unsafe` is spoken on one floor, and every block there says which invariant makes it sound.
+//! Rule: only certain files contain `unsafe`, and every block there names the invariant that makes it sound.
 
 use crate::code::{code, is_of_a_word, line, manual, words};
 use crate::house::House;
@@ -31,8 +31,8 @@ fn file_complaints(path: &str, text: &str) -> Vec<String> {
     said
 }
 
-/// The rooms that touch memory by address: the platform, what groups share, the operations of a group, and the plugin, which is called
-/// by an emulator.
+/// Whether a file may contain `unsafe`: one of the platform, of the shared parts of groups, an operation of a group, or the plugin,
+/// which an emulator calls.
 fn may(path: &str) -> bool {
     let is_operation = || path.rsplit('/').next().is_some_and(|file| file.starts_with("operation"));
     ["crates/platform/", "src/kit/", "crates/kernels/plugin/"].iter().any(|room| path.starts_with(room))
@@ -64,12 +64,12 @@ fn without_declaration(path: &str, text: &str) -> Vec<String> {
         .collect()
 }
 
-/// What the file says under `# Invariants`.
+/// The text of the file under `# Invariants`.
 fn invariants(text: &str) -> Option<String> {
     manual(text).split_once("# Invariants\n").map(|(_, after)| after.to_owned())
 }
 
-/// The names in capitals that a reason begins with: one, or several with commas between.
+/// The names in capitals at the beginning of a reason: one, or several separated by commas.
 fn cited(reason: &str) -> Vec<&str> {
     let mut names = Vec::new();
     let mut rest = reason.trim_start();
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn unsafe_is_spoken_on_one_floor() {
+    fn unsafe_is_allowed_in_certain_files_only() {
         assert_eq!(said("crates/platform/src/x.rs", GOOD), [""; 0]);
         assert_eq!(said("src/trial/x.rs", GOOD).len(), 2, "the block and the permission");
         assert_eq!(said("src/trial/x.rs", "// unsafe\n#![deny(unsafe_code)]\nf(\"unsafe\")"), [""; 0]);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invariant_that_nobody_declared_is_found() {
+    fn an_undeclared_invariant_is_found() {
         let said =
             said("crates/platform/src/x.rs", &GOOD.replace("SAFETY: PURE.", "SAFETY: PURE, OWN-WORD: both."));
         assert_eq!(said, ["crates/platform/src/x.rs:9: OWN-WORD is not among the file's `# Invariants`"]);

@@ -1,14 +1,14 @@
-//! One name five times: a group is its source, its bench target, its entry in the manifest, its row in the
-//! list, and its ids; and its source is its manual.
+//! Rule: a group has one name in five places: its source, its bench target, its entry in the manifest, its row in the
+//! list, and its ids. The source begins with the manual of the group.
 
 use crate::code::{code, manual};
 use crate::house::House;
 
-/// What a manual answers, in this order, so that a question left open is seen.
+/// The headings of a manual, in this order, so that a missing answer is noticed.
 const HEADINGS: [&str; 6] =
     ["What is timed", "What is not", "How we know", "What fools it", "Reading the number", "Source"];
 
-/// The characters of a manual's first sentence at most: it is the group's line in a list.
+/// The most characters of a manual's first sentence, which is the line of the group in a list.
 const SUMMARY: usize = 60;
 
 pub fn complaints(house: &House) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! Ids are a wire format: `fixtures/ids.txt` lists them, in the order in which the groups run.
+//! Rule: ids are a wire format, and `fixtures/ids.txt` lists them in the order in which the groups run.
 
 use super::group::listed;
 use crate::house::House;

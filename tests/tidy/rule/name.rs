@@ -1,4 +1,4 @@
-//! A module is named for what it holds. Names that fit anything hold everything.
+//! Rule: the name of a module describes its content. A module whose name fits anything collects everything.
 
 use crate::code::{code, has_word_then};
 use crate::house::{House, Source};
@@ -11,8 +11,8 @@ pub fn complaints(house: &House) -> Vec<String> {
     files.chain(twins(house)).collect()
 }
 
-/// Files of one name in one package, of which a reader never knows which is meant. Twins by design are the tests of a module, the
-/// operations of a group, what each architecture has, and what is named for a group or a subcommand.
+/// Complaints about files with the same name in one package, which a reader confuses. Allowed are the tests of a module, the
+/// operations of a group, files of each architecture, and files named after a group or a subcommand.
 fn twins(house: &House) -> Vec<String> {
     let mut files: BTreeMap<(Option<&str>, &str), Vec<&str>> = BTreeMap::new();
     for (path, _) in house.rust().filter(|(path, _)| !is_by_design(path)) {

@@ -1,4 +1,4 @@
-//! Words that comments, messages and the manual do not use, since they hide the subject of a sentence.
+//! Rule: comments, messages and the manual avoid certain words that hide the subject of a sentence.
 
 use crate::code::{code, is_of_a_word, line};
 use crate::house::{House, Source};
@@ -73,7 +73,7 @@ fn blank_between(line: &str, open: char, close: char) -> String {
     out + rest
 }
 
-/// The words with their places, in small letters. The marks of a comment and of a continued literal are none.
+/// The words in small letters with their positions. The marks of a comment and of a continued literal are not words.
 fn split(text: &str) -> Vec<(usize, String)> {
     let mut words = Vec::new();
     let mut begun = None;
@@ -90,14 +90,14 @@ fn split(text: &str) -> Vec<(usize, String)> {
     words
 }
 
-/// Where these words follow each other.
+/// The positions at which these words follow each other.
 fn places<'a>(words: &'a [(usize, String)], wanted: &'a [&str]) -> impl Iterator<Item = usize> + 'a {
     let runs = words.windows(wanted.len());
     runs.filter(move |run| run.iter().map(|(_, word)| word.as_str()).eq(wanted.iter().copied()))
         .map(|run| run[0].0)
 }
 
-/// Where `who` begins a sentence or a clause, and refers to no noun before it.
+/// The positions at which `who` begins a sentence or a clause, without a noun before it.
 fn clauses_with_who<'a>(prose: &'a str, words: &'a [(usize, String)]) -> impl Iterator<Item = usize> + 'a {
     let begins = |before: Option<&(usize, String)>, at: usize| {
         before.is_none_or(|(start, word)| {

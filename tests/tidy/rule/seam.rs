@@ -1,4 +1,5 @@
-//! Only the harness, the bench targets and the crate with Criterion's interface name Criterion, so that its next version is the matter of one file.
+//! Rule: only the harness, the bench targets and the crate with Criterion's interface name Criterion, so that its next version
+//! affects one file.
 
 use super::is_of_module;
 use crate::code::{code, is_of_a_word, line, words};

@@ -1,5 +1,5 @@
-//! A measurement is one folder: no group uses another one, so that deleting it deletes it whole. And builders own the
-//! boxes: a group does not cast its subjects.
+//! Rules: no group uses another one, so that deleting its folder deletes it whole; and builders make the boxes, so that a group
+//! does not cast its subjects.
 
 use crate::code::line;
 use crate::house::House;

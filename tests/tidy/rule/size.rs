@@ -1,4 +1,4 @@
-//! Limits of the lines of a file and of a function.
+//! Rule: files and functions have at most a certain number of lines.
 
 use crate::code::{code, is_of_a_word, item_end, line, words};
 use crate::house::{House, Source};

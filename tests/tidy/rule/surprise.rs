@@ -1,4 +1,4 @@
-//! What a user runs does not panic without a word: what can fail answers a sentence, and what cannot says why.
+//! Rule: shipped code does not panic without a message. A function that can fail returns an error; an `expect` says why it cannot.
 
 use crate::code::line;
 use crate::house::House;
@@ -17,7 +17,7 @@ fn file_complaints(path: &str, code: &str) -> Vec<String> {
     numbers.into_iter().map(sentence).collect()
 }
 
-/// The insides of literals are spaces here, so a message is two quotes with something between.
+/// The contents of literals are spaces here, so a message is two quotes with spaces between.
 fn is_wordless(code: &str) -> bool {
     let argument = code.trim_start_matches(".expect(").trim_start();
     argument.starts_with("\"\"") || argument.starts_with(')')

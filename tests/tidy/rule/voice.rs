@@ -1,16 +1,16 @@
-//! Who prints and who ends the process: the program and the run. And who is silent: the statistics.
+//! Rule: only the program and the run print or end the process, and the statistics do no input or output.
 
 use super::is_of_module;
 use crate::code::{line, words};
 use crate::house::House;
 use crate::reference::references;
 
-/// Modules that a person listens to: the commands, and the progress and outcome of a run.
+/// The modules that print for a person: the commands, and the progress and outcome of a run.
 const SPEAKERS: [&str; 3] = ["main", "command", "driver"];
 
 const MACROS: [&str; 4] = ["print", "println", "eprint", "eprintln"];
 
-/// What of the standard library touches the world outside.
+/// The modules of the standard library that do input or output.
 const WORLD: [&str; 6] = ["env", "fs", "io", "net", "process", "thread"];
 
 pub fn complaints(house: &House) -> Vec<String> {
