@@ -66,7 +66,8 @@ fn offer_instead_of_ids(command: Command, word: &'static str) -> Command {
     command.mut_args(offer).mut_subcommands(|below| offer_instead_of_ids(below, word))
 }
 
-/// A line that clap generated, such as `'::filter -- Regular expression…:_default' \`, with our completion function instead of `_default`.
+/// A line that clap generated, such as `'::filter -- Regular expression…:_default' \`, with our completion function instead of
+/// `_default`.
 fn zsh_line(line: &str) -> String {
     let argument = line.trim_start_matches(['\'', ':']).split(' ').next().unwrap_or_default();
     let is_of_ids = line.starts_with("':") && ID_ARGUMENTS.contains(&argument);

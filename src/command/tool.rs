@@ -9,7 +9,8 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use syscost_command_line::start::find_program_file;
 
-/// A command, the tool of this workspace that implements it, and its purpose. A tool is the package `syscost-TOOL` in `crates/TOOL`.
+/// A command, the tool of this workspace that implements it, and its purpose. A tool is the package `syscost-TOOL` in
+/// `crates/TOOL`.
 type ToolCommand = (&'static str, &'static str, &'static str);
 
 #[rustfmt::skip]

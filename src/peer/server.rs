@@ -19,7 +19,8 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 use threshold::wait_until_readable;
 
-/// The addresses at which the first stream is accepted, in order of trial. `::` accepts both families, unless the kernel has no IPv6.
+/// The addresses at which the first stream is accepted, in order of trial. `::` accepts both families, unless the kernel has no
+/// IPv6.
 const ANYWHERE: [SocketAddr; 2] = [
     SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0),
     SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0),

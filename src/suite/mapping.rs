@@ -17,22 +17,23 @@
 //!
 //! # How we know
 //! The kernel counts minor faults over each sample: with pages of 4 KiB one per touch, with huge pages one per
-//! 2 MiB, with folios a number between these. Where memory is touched or populated there must be at least one per page of the largest
-//! size in use; `first-touch/1MiB` takes base pages, so that every page must fault. Where memory is not touched, there must
+//! 2 MiB, with folios a number between these. Where memory is touched or populated there must be at least one per page of the
+//! largest size in use; `first-touch/1MiB` takes base pages, so that every page must fault. Where memory is not touched, there must
 //! be fewer than one per iteration; no fault may have read a device. A witness counts the system calls of some iterations: the
 //! named calls, once each. After `dontneed` every page must fault again, which is counted between the calls. The result of every
-//! call is checked. Single operations on pages are checked one by one: after `msync` the next write to each page is a fault, since the page is clean; moved pages are resident at the new addresses; smaps(5) shows
-//! huge and lazily freed pages, and mincore(2) shows pages that were made or taken away. `interrupts` of a shootdown is the growth
-//! of the line `TLB` in /proc/interrupts for each iteration; the other threads must stay on their CPUs.
+//! call is checked. Single operations on pages are checked one by one: after `msync` the next write to each page is a fault,
+//! since the page is clean; moved pages are resident at the new addresses; smaps(5) shows huge and lazily freed pages, and
+//! mincore(2) shows pages that were made or taken away. `interrupts` of a shootdown is the growth of the line `TLB` in
+//! /proc/interrupts for each iteration; the other threads must stay on their CPUs.
 //!
 //! # What fools it
 //! Transparent huge pages (`/sys/kernel/mm/transparent_hugepage/enabled`): they change the number of faults by up to
 //! a factor of 512 and the time by several times. The fingerprint records the mode; within it the kernel decides. A
 //! control group near its limit reclaims memory at every fault. The kernel may keep freed pages for this CPU and hand
 //! them out again at once, but not in large numbers: the price of a page grows with their number. The C library keeps
-//! memory that it has mapped: a program's `malloc` and `free` pay this price only above the library's thresholds. A processor that flushes
-//! others by an instruction (AArch64, AMD's INVLPGB) has no `interrupts`. In a guest the interrupt waits until the other
-//! virtual CPU runs.
+//! memory that it has mapped: a program's `malloc` and `free` pay this price only above the library's thresholds. A processor
+//! that flushes others by an instruction (AArch64, AMD's INVLPGB) has no `interrupts`. In a guest the interrupt waits until the
+//! other virtual CPU runs.
 //!
 //! # Reading the number
 //! The time divided by the bytes is the price of the first use of memory; zeroing a byte cannot cost less than writing it.

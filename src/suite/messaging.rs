@@ -16,7 +16,8 @@
 //! over many processes. In a long batch the senders run ahead until the pipes are full.
 //!
 //! # Reading the number
-//! The figure is the time of a round; `elements` a second are messages. A message costs two system calls and a share of a wake-up and a switch.
+//! The figure is the time of a round; `elements` a second are messages. A message costs two system calls and a share of a
+//! wake-up and a switch.
 //!
 //! # Source
 //! hackbench (R. Russell, 2000), which is `perf bench sched messaging`.

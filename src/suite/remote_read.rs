@@ -1,12 +1,12 @@
 //! # What is timed
 //! Reading one block of a file on another machine. The read bypasses the page cache of this machine (`O_DIRECT`) and is
-//! timed from the call to its return. `sequential-by-file` and `random-by-file` read 4 KiB from files of several lengths; `sequential` reads
-//! larger blocks from 3 MiB. The files are in the directory that `--dir`, or SYSCOST_DIR, names: on any file system
-//! that the kernel mounts from another machine (NFS, SMB, 9P, Ceph, sshfs and others).
+//! timed from the call to its return. `sequential-by-file` and `random-by-file` read 4 KiB from files of several lengths;
+//! `sequential` reads larger blocks from 3 MiB. The files are in the directory that `--dir`, or SYSCOST_DIR, names: on any file
+//! system that the kernel mounts from another machine (NFS, SMB, 9P, Ceph, sshfs and others).
 //!
 //! # What is not
-//! Making the file on the other machine, and choosing the random order. The server's own cache is not evicted: it holds a file that was just
-//! written.
+//! Making the file on the other machine, and choosing the random order. The server's own cache is not evicted: it holds a file
+//! that was just written.
 //!
 //! # How we know
 //! After every batch the interfaces of this machine must have received at least the bytes that were asked for

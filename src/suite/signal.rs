@@ -13,8 +13,8 @@
 //!
 //! # How we know
 //! A witness counts the entries of some iterations: `kill` and `rt_sigreturn` of a signal that is caught. The handler
-//! counts its runs: after each batch the count must have grown by one an iteration. The number that is read from a `signalfd`, and the count that
-//! is read from a timerfd, are checked each time. Time grows in proportion to the number of signals.
+//! counts its runs: after each batch the count must have grown by one an iteration. The number that is read from a `signalfd`,
+//! and the count that is read from a timerfd, are checked each time. Time grows in proportion to the number of signals.
 //!
 //! # What fools it
 //! The handler's frame holds the processor's extended state: with AVX-512 or AMX it is several KiB, which is written
@@ -24,9 +24,9 @@
 //!
 //! # Reading the number
 //! The net figure of `caught` is the delivery: the frame, the handler, and the return by `rt_sigreturn`. lmbench's
-//! `lat_sig catch` subtracts the cost of sending by the same call. Its `lat_sig prot` subtracts that of the handler: compare it with
-//! `fault`'s net figure minus the delivery, which is the fault and one `mprotect` with cold caches. `signalfd` is the cost of being notified
-//! without being interrupted.
+//! `lat_sig catch` subtracts the cost of sending by the same call. Its `lat_sig prot` subtracts that of the handler: compare it
+//! with `fault`'s net figure minus the delivery, which is the fault and one `mprotect` with cold caches. `signalfd` is the cost
+//! of being notified without being interrupted.
 //!
 //! # Source
 //! lmbench's `lat_sig` (install, catch, prot), whose figures for prot were 0.13 to 0.81 µs in seven runs and nothing in

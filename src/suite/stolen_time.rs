@@ -141,8 +141,8 @@ impl Spinning {
         Some(times.waited_ns as f64)
     }
 
-    /// Runs `spin` and returns how long the thread waited for its CPU meanwhile, by the gaps and by the kernel's count. The new gaps
-    /// are appended to `self.gaps`.
+    /// Runs `spin` and returns how long the thread waited for its CPU meanwhile, by the gaps and by the kernel's count. The new
+    /// gaps are appended to `self.gaps`.
     fn watch(&mut self, spin: impl FnOnce(Spin, &mut Vec<f64>) -> [u64; 2]) -> Waits {
         let (began, waited, known) = (monotonic_raw_ns(), self.waited_ns(), self.gaps.len());
         let [first, last] = spin(self.spin, &mut self.gaps);
@@ -152,8 +152,8 @@ impl Spinning {
         Waits { seen_ns: self.gaps[known..].iter().sum::<f64>() + outside_ns, waited_ns }
     }
 
-    /// Spins until the thread has waited for its CPU, at most 0.2 s. Beside a hog this happens soon. The batches are long, so that a
-    /// wait rarely falls outside of the readings.
+    /// Spins until the thread has waited for its CPU, at most 0.2 s. Beside a hog this happens soon. The batches are long, so
+    /// that a wait rarely falls outside of the readings.
     fn watch_until_wait(&mut self) -> Waits {
         const LONG: u64 = 100_000;
         const PATIENCE_NS: u64 = 200_000_000;

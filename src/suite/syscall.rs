@@ -4,9 +4,10 @@
 //! byte read from `/dev/zero`, one written to `/dev/null` and one sent through a pipe, and yielding while no other task
 //! is ready. The time is read both through the vDSO and by a real entry. Cases named `…/cold` time single calls, each
 //! after the caches were displaced. `getppid/once` times the only call of a fresh process: a forked child makes it,
-//! between two readings of the clock, and exits. `open` times each open by itself and closes the file afterwards, untimed. Full scale adds
-//! calls on sockets (`setsockopt`, `getsockname`, `getpeername`), `chdir`, `isatty`, extended attributes, descriptors of processes (`pidfd`). Default and full scale have
-//! `epoll-ctl` (registered and removed: two calls) and `uring-nop`, an operation of io_uring that does nothing.
+//! between two readings of the clock, and exits. `open` times each open by itself and closes the file afterwards, untimed. Full
+//! scale adds calls on sockets (`setsockopt`, `getsockname`, `getpeername`), `chdir`, `isatty`, extended attributes, descriptors
+//! of processes (`pidfd`). Default and full scale have `epoll-ctl` (registered and removed: two calls) and `uring-nop`, an
+//! operation of io_uring that does nothing.
 //!
 //! # What is not
 //! The C library: the instruction that enters the kernel is in our own loop, except for the calls of full scale and `epoll-ctl`,
@@ -16,22 +17,23 @@
 //! # How we know
 //! A witness traces some iterations with `ptrace(2)` and counts the entries and their call numbers: exactly one an
 //! iteration by the call in the name, and none for the vDSO. Every answer is checked: a call that fails ends the case.
-//! Time grows in proportion to the number of calls. A traced child of `getppid/once` calls once; the other children count their own call
-//! and must get the number of their parent.
+//! Time grows in proportion to the number of calls. A traced child of `getppid/once` calls once; the other children count their
+//! own call and must get the number of their parent.
 //!
 //! # What fools it
 //! C libraries have cached `getpid` (glibc before 2.25): then the kernel is entered once and the rest are loads. `open`
 //! depends on the file system and on the depth of the path. `sched_yield` switches if another task shares the CPU.
 //! Mitigations change the entry itself; the record's fingerprint lists them. A cold call and `open` include the cost of one clock
 //! bracket (see `clock_read/bracket/own`). A loop of yours may lie where the kernel is slower by a third (`syscost help
-//! limits`); ours starts at the beginning of a cache line. Displacement covers 64 MiB (4 MiB at smoke scale, which leaves much of the
-//! cache warm), so on a machine with a larger last-level cache the data may still be there.
+//! limits`); ours starts at the beginning of a cache line. Displacement covers 64 MiB (4 MiB at smoke scale, which leaves much
+//! of the cache warm), so on a machine with a larger last-level cache the data may still be there.
 //!
 //! # Reading the number
 //! `syscall/bare` is the floor: what a call costs above it is its own work. Its ratio to `call/u64/0` is how much more
 //! a kernel call costs than a procedure call. lmbench's `lat_syscall stat` enters newfstatat(2) through the C library; `stat` here
-//! enters stat(2) on x86_64. Give it a path as deep as that of the scratch file. The cold figure is the price for a program that calls rarely. `getppid/once` is between
-//! the two: the kernel has just made the process, so the kernel's own code is warm, and the memory of the process is not.
+//! enters stat(2) on x86_64. Give it a path as deep as that of the scratch file. The cold figure is the price for a program that
+//! calls rarely. `getppid/once` is between the two: the kernel has just made the process, so the kernel's own code is warm, and
+//! the memory of the process is not.
 //!
 //! # Source
 //! CSC501 project report (getppid 60 ns repeated, 2.3 µs when called once; fstat 130 ns), CSE 221 project report (time

@@ -25,14 +25,14 @@
 //! the cheaper they are. Events in a ring become cheaper the further the sender is ahead, since a line then holds
 //! several of them. So all bursts have the same size, and twice as many cost twice as much. An event in a burst of 16
 //! costs seven times as much as in a burst of 1024; with every slot on its own line an event in a burst of 1024 costs ten
-//! times as much. In a guest the hypervisor handles steps and timers. RISC-V has no single steps: there `step` is a breakpoint, set and
-//! removed.
+//! times as much. In a guest the hypervisor handles steps and timers. RISC-V has no single steps: there `step` is a breakpoint,
+//! set and removed.
 //!
 //! # Reading the number
 //! A monitor may be used if its cost times the frequency of the events is small. The overhead is 1 % if the time between two
-//! spans is a hundred times the cost of a span. If `event` of `burst/ring` is less than `span/virtual-clock`, a hybrid monitor disturbs less than a software
-//! monitor. An instruction itself takes a third of a nanosecond: compared with it, `step` shows why programs are not
-//! traced instruction by instruction.
+//! spans is a hundred times the cost of a span. If `event` of `burst/ring` is less than `span/virtual-clock`, a hybrid monitor
+//! disturbs less than a software monitor. An instruction itself takes a third of a nanosecond: compared with it, `step` shows
+//! why programs are not traced instruction by instruction.
 //!
 //! # Source
 //! E. Kraemer, *Measurement Techniques* (slides 34 to 71): monitor artifact, programmable timers, interface registers.

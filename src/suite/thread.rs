@@ -24,8 +24,8 @@
 //!
 //! # Reading the number
 //! `clone` is the kernel's part; what `join-64KiB` costs above it is the library's, and what `std` costs above that is
-//! Rust's: a name, a result and two shared allocations. `fork/touched-mib/0` is the same for a process, which has its own address space. A
-//! hand-off is two wake-ups and two switches.
+//! Rust's: a name, a result and two shared allocations. `fork/touched-mib/0` is the same for a process, which has its own
+//! address space. A hand-off is two wake-ups and two switches.
 //!
 //! # Source
 //! CSC501 project report (create and join, 11.7 µs); CSE 221 project report (kernel thread creation, 7.37 µs).

@@ -22,10 +22,10 @@
 //!
 //! # What fools it
 //! Since Linux 5.11 the kernel evaluates a filter once for each call number, and does not run it again if its result does not
-//! depend on arguments: `seccomp-by-number` is then as cheap as no filter. The kernel compiles filters and programs (`net.core.bpf_jit_enable`);
-//! without that each instruction takes several times as long. A hypervisor may intercept debug registers and their exceptions. A
-//! probe on an instruction that the kernel cannot emulate costs a second exception. The file that `landlock-open` opens is one
-//! directory below the allowed one: the cost grows with the depth.
+//! depend on arguments: `seccomp-by-number` is then as cheap as no filter. The kernel compiles filters and programs
+//! (`net.core.bpf_jit_enable`); without that each instruction takes several times as long. A hypervisor may intercept debug
+//! registers and their exceptions. A probe on an instruction that the kernel cannot emulate costs a second exception. The file
+//! that `landlock-open` opens is one directory below the allowed one: the cost grows with the depth.
 //!
 //! # Reading the number
 //! `seccomp/N` less `seccomp/none` is what a filter adds to every system call of a container. `uprobe-hit` is what each call of a

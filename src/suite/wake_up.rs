@@ -6,10 +6,10 @@
 //! case lives.
 //!
 //! `request-wake` and `request` are a request to a worker that sleeps and may run on every CPU, beside no, one or two busy tasks on
-//! each CPU. The first is timed until the worker runs, the second until it has done 0.1 ms of work. `load-p99/75` is a round of such requests at random
-//! times, at a rate that keeps the CPUs busy to 75 %, with one worker for each CPU (16 at most): the cost is the 99th percentile
-//! of the times from the moment at which each request is due until its work is done. `every-cpu` sleeps on all CPUs until the same
-//! moment, and times the CPU that wakes last.
+//! each CPU. The first is timed until the worker runs, the second until it has done 0.1 ms of work. `load-p99/75` is a round of
+//! such requests at random times, at a rate that keeps the CPUs busy to 75 %, with one worker for each CPU (16 at most): the
+//! cost is the 99th percentile of the times from the moment at which each request is due until its work is done. `every-cpu`
+//! sleeps on all CPUs until the same moment, and times the CPU that wakes last.
 //!
 //! # What is not
 //! The sleep itself: a quarter of a millisecond, and one for `epoll_wait`, whose time-outs are whole milliseconds, and for

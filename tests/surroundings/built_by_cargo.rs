@@ -1,4 +1,5 @@
-//! Revisions of real packages, built by the real cargo: with the toolchain that the user has chosen, from a workspace, with features.
+//! Revisions of real packages, built by the real cargo: with the toolchain that the user has chosen, from a workspace, with
+//! features.
 
 use crate::place::{Ended, Place, SYSCOST};
 use std::path::{Path, PathBuf};
@@ -67,7 +68,8 @@ impl<'a> Repository<'a> {
         self.git(&["commit", "--quiet", "-m", "a"]);
     }
 
-    /// Builds the newest commit, in this directory of the repository. The benches use no harness, so the comparison ends after the build.
+    /// Builds the newest commit, in this directory of the repository. The benches use no harness, so the comparison ends after
+    /// the build.
     fn compare(&self, directory: &str, words: &[&str]) -> Ended {
         let mut command = self.program(SYSCOST);
         command

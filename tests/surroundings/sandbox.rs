@@ -7,8 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use syscost_platform::testing::print_skipped;
 
-/// A program that starts a command with forbidden system calls. Its arguments are, for each range of calls, the error number, the first
-/// and the last number, and then the command.
+/// A program that starts a command with forbidden system calls. Its arguments are, for each range of calls, the error number,
+/// the first and the last number, and then the command.
 const FORBID: &str = r#"
 import ctypes, os, struct, sys
 rules, command = sys.argv[1].split(), sys.argv[2:]
@@ -76,8 +76,8 @@ fn without_mlockall_and_affinity_it_is_a_note() {
 const OF_MANY_KINDS: &str = "^(known_work/add|syscall/getppid|syscall/pipe|fork/vfork|ping_pong/pipe-processes/same-cpu|\
     socket_round_trip/unix-(datagram-same|seqpacket-same|stream-(same|cross|epoll-same|io-uring-same|spin-cross|each-cross))-cpu/56B$)";
 
-/// A refused call disproves no claim: the case is skipped, or measured without the call. Sandboxes answer EPERM or ENOSYS. The program
-/// treats both as a refusal of any call, so the test tries one of the two for each call.
+/// A refused call disproves no claim: the case is skipped, or measured without the call. Sandboxes answer EPERM or ENOSYS. The
+/// program treats both as a refusal of any call, so the test tries one of the two for each call.
 #[test]
 fn a_refused_call_condemns_no_case() {
     for (number, errno) in [

@@ -34,7 +34,8 @@ pub(super) const ROWS: &[Row] = rows! {
 struct Beside {
     inner: Box<dyn Subject>,
     readers: Vec<Partner>,
-    /// The open file of interrupt counts, if it can be opened. Opening it in a batch could add a failed call to the operation's calls.
+    /// The open file of interrupt counts, if it can be opened. Opening it in a batch could add a failed call to the operation's
+    /// calls.
     counts: Option<File>,
     /// For each batch, the number of flushes by interrupt per iteration.
     interrupts: Vec<f64>,
