@@ -30,7 +30,7 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 /// The peak of the resident memory while `body` runs, less the resident memory before, bytes.
-fn peak(body: impl FnOnce()) -> u64 {
+fn peak_bytes(body: impl FnOnce()) -> u64 {
     let field = |name: &str| {
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap().to_owned();
@@ -115,13 +115,13 @@ impl Mutation<'_> {
         bytes
     }
 
-    fn place(&mut self, bytes: &[u8]) -> usize {
+    fn random_position(&mut self, bytes: &[u8]) -> usize {
         self.random.number_below(bytes.len() + 1)
     }
 
     fn flipped(&mut self, mut bytes: Vec<u8>) -> Vec<u8> {
         for _ in 0..1 + self.random.number_below(8) {
-            let at = self.place(&bytes);
+            let at = self.random_position(&bytes);
             if let Some(byte) = bytes.get_mut(at) {
                 *byte ^= 1 << self.random.number_below(8);
             }
@@ -130,19 +130,19 @@ impl Mutation<'_> {
     }
 
     fn cut(&mut self, mut bytes: Vec<u8>) -> Vec<u8> {
-        let length = self.place(&bytes);
+        let length = self.random_position(&bytes);
         bytes.truncate(length);
         bytes
     }
 
     fn spliced(&mut self, bytes: &[u8]) -> Vec<u8> {
         let other = self.sound[self.random.number_below(self.sound.len())].clone();
-        let (end, begin) = (self.place(bytes), self.place(&other));
+        let (end, begin) = (self.random_position(bytes), self.random_position(&other));
         [&bytes[..end], &other[begin..]].concat()
     }
 
     fn repeated(&mut self, bytes: Vec<u8>) -> Vec<u8> {
-        let (a, b) = (self.place(&bytes), self.place(&bytes));
+        let (a, b) = (self.random_position(&bytes), self.random_position(&bytes));
         let part = &bytes[a.min(b)..a.max(b)];
         let times = 1 + self.random.number_below(3);
         [&bytes[..a], &part.repeat(times), &bytes[a..]].concat()
@@ -196,11 +196,11 @@ impl Mutation<'_> {
                     _ => self.edit(&mut items[at]),
                 }
             }
-            _ => *value = self.something(),
+            _ => *value = self.random_value(),
         }
     }
 
-    fn something(&mut self) -> Value {
+    fn random_value(&mut self) -> Value {
         let nested = (0..200).fold(json!(1), |inner, _| json!([inner]));
         let all = [
             json!(null),
@@ -241,7 +241,7 @@ fn is_sound(head: &Head) -> bool {
 }
 
 /// Reads a file in every way. Returns whether any of them accepted it.
-fn tried(path: &Path, copy: &Path) -> bool {
+fn is_accepted(path: &Path, copy: &Path) -> bool {
     let heads = [read_head(path), read_any_head(path)];
     let bundles = [read(path), read_any(path)];
     for error in
@@ -263,12 +263,12 @@ fn tried(path: &Path, copy: &Path) -> bool {
     taken > 0
 }
 
-fn seconds() -> Duration {
+fn fuzz_duration() -> Duration {
     let asked = std::env::var("SYSCOST_FUZZ_SECONDS").ok().and_then(|seconds| seconds.parse().ok());
     Duration::from_secs(asked.unwrap_or(1))
 }
 
-fn input(home: &Path) -> (PathBuf, PathBuf) {
+fn input_files(home: &Path) -> (PathBuf, PathBuf) {
     (home.join("input.syscost"), home.join("copy.syscost"))
 }
 
@@ -277,19 +277,19 @@ fn reading_a_damaged_file_ends_in_a_sentence_or_a_sound_record() {
     let _alone = alone();
     let home = tempfile::tempdir().unwrap();
     let sound = sound(home.path());
-    let (path, copy) = input(home.path());
+    let (path, copy) = input_files(home.path());
     for bytes in &sound {
         std::fs::write(&path, bytes).unwrap();
-        assert!(tried(&path, &copy));
+        assert!(is_accepted(&path, &copy));
     }
     let mut mutation = Mutation { sound: &sound, random: Random::new(20_261_120) };
     let (mut inputs, mut taken) = (0_u64, 0_u64);
-    let peak = peak(|| {
+    let peak = peak_bytes(|| {
         let begun = Instant::now();
-        while begun.elapsed() < seconds() || inputs < 300 {
+        while begun.elapsed() < fuzz_duration() || inputs < 300 {
             std::fs::write(&path, mutation.next()).unwrap();
             inputs += 1;
-            taken += u64::from(tried(&path, &copy));
+            taken += u64::from(is_accepted(&path, &copy));
         }
     });
     println!("{inputs} inputs, {taken} of them taken, {} KiB more memory at the most", peak >> 10);
@@ -312,7 +312,7 @@ fn a_bomb_is_refused_within_its_bounds() {
     let _alone = alone();
     let home = tempfile::tempdir().unwrap();
     let head = gzip(&serde_json::to_vec(&Head::from_records("x", 1, &[run("one", 1)])).unwrap());
-    let (path, _) = input(home.path());
+    let (path, _) = input_files(home.path());
     for part in [" ", "{", "\n"] {
         let bomb = bomb(part, 80 << 20);
         assert!(bomb.len() < 1 << 20, "{} bytes", bomb.len());
@@ -320,7 +320,7 @@ fn a_bomb_is_refused_within_its_bounds() {
             std::fs::write(&path, bytes).unwrap();
             // Reading only the head does not reach a bomb behind it.
             let peak =
-                peak(|| assert!(read(&path).is_err() && read_any_head(&path).is_err() == stands_first));
+                peak_bytes(|| assert!(read(&path).is_err() && read_any_head(&path).is_err() == stands_first));
             assert!(peak < PEAK_OF_A_BOMB, "{part:?}: {} MiB", peak >> 20);
         }
     }
@@ -330,7 +330,8 @@ fn a_bomb_is_refused_within_its_bounds() {
 fn a_file_that_never_ends_is_refused_within_its_bounds() {
     let _alone = alone();
     for device in ["/dev/zero", "/dev/null"] {
-        let peak = peak(|| assert!(read_any(Path::new(device)).is_err() && read(Path::new(device)).is_err()));
+        let peak =
+            peak_bytes(|| assert!(read_any(Path::new(device)).is_err() && read(Path::new(device)).is_err()));
         assert!(peak < PEAK_OF_A_BOMB, "{device}: {} MiB", peak >> 20);
     }
 }

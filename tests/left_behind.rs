@@ -25,7 +25,7 @@ fn possessions() -> [usize; 3] {
 
 /// The numbers once they equal `before` again, or after half a minute. A joined thread may still be on the kernel's list
 /// while the kernel takes its network namespace down.
-fn settled(before: [usize; 3]) -> [usize; 3] {
+fn possessions_when_settled(before: [usize; 3]) -> [usize; 3] {
     let begun = std::time::Instant::now();
     while possessions() != before && begun.elapsed() < std::time::Duration::from_secs(30) {
         std::thread::sleep(std::time::Duration::from_millis(1));
@@ -34,7 +34,7 @@ fn settled(before: [usize; 3]) -> [usize; 3] {
 }
 
 /// Runs a case. The error is the reason why it could not be run.
-fn lives(case: &Case, place: &Place, clock: &Clock) -> Result<(), String> {
+fn run_case(case: &Case, place: &Place, clock: &Clock) -> Result<(), String> {
     case.missing_need(place).map_or(Ok(()), Err)?;
     let words = |error: syscost::Error| error.to_string();
     let mut subject = (case.set_up)(place).map_err(words)?;
@@ -64,11 +64,16 @@ fn no_case_leaves_a_child_a_thread_or_a_descriptor() {
         for group in GROUPS.iter().filter(|group| group.name != "signal") {
             for case in (group.cases)() {
                 let before = possessions();
-                match lives(&case, &place, &clock) {
+                match run_case(&case, &place, &clock) {
                     Ok(()) => measured += 1,
                     Err(sentence) => println!("{}: {sentence}", group.id(&case)),
                 }
-                assert_eq!(settled(before), before, "{}: descriptors, threads, children", group.id(&case));
+                assert_eq!(
+                    possessions_when_settled(before),
+                    before,
+                    "{}: descriptors, threads, children",
+                    group.id(&case)
+                );
                 assert!(is_empty(scratch.path()), "{}: a named pipe", group.id(&case));
             }
         }

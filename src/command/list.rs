@@ -167,10 +167,12 @@ fn case_name(row: &Row) -> &str {
     row.id.split_once('/').map_or(row.id.as_str(), |(_, name)| name)
 }
 
+/// The part of a case name before the first slash.
 fn variant_part(name: &str) -> &str {
     name.split('/').next().unwrap_or(name)
 }
 
+/// The part of a case name after the first slash, or an empty text.
 fn parameter_part(name: &str) -> &str {
     name.split_once('/').map_or("", |(_, parameter)| parameter)
 }

@@ -31,6 +31,7 @@ const MEETING: Open = Open { service: Service::Sink, bytes: 0, streams: 1 };
 /// The reason for which the server ends a session; `None` where the control has ended or failed.
 type Farewell = Option<String>;
 
+/// A sentence if the client sent an invalid or too long line; `None` if the control ended or failed.
 fn farewell(why: NoMessage) -> Farewell {
     let is_other_protocol = matches!(why, NoMessage::Long(_) | NoMessage::Invalid(_));
     is_other_protocol.then(|| "that is no sentence of the protocol".into())

@@ -206,6 +206,7 @@ impl Member {
         Partner::start(kind, (cpu, Class::Ordinary), roaming(move || self.step()), nudge)
     }
 
+    /// Sleeps until the number of the batch changes, and works in a new batch. Returns 0.
     fn step(&mut self) -> i64 {
         wait(&self.page[word::BATCH].value, self.seen, Reach::Shared);
         let batch = self.page[word::BATCH].value.load(SeqCst);

@@ -67,18 +67,18 @@ fn cases() -> Vec<Case> {
     {
         cases.extend(FILES.map(|(length, bytes)| {
             let title = format!("4 KiB from another machine, {words} from {length}");
-            let case = read(format!("{name}-by-file/{length}"), title, pattern, bytes, BLOCK);
+            let case = read_case(format!("{name}-by-file/{length}"), title, pattern, bytes, BLOCK);
             if BETWEEN.contains(&length) { case.need(FULL_SCALE) } else { case }
         }));
     }
     cases.extend([("64KiB", 64 << 10), ("1MiB", 1 << 20)].map(|(length, block)| {
         let title = format!("{length} from another machine, in order from 3 MiB");
-        read(format!("sequential/{length}"), title, Pattern::Sequential, 3072 * KIB, block)
+        read_case(format!("sequential/{length}"), title, Pattern::Sequential, 3072 * KIB, block)
     }));
     cases
 }
 
-fn read(name: String, title: String, pattern: Pattern, bytes: u64, block: usize) -> Case {
+fn read_case(name: String, title: String, pattern: Pattern, bytes: u64, block: usize) -> Case {
     let open = move |place: &Place| PatternFile::create_filled(&place.scratch, bytes, Way::Direct);
     let reading = blocks::reads_set_up(open, pattern, block, Source::Network);
     let set_up = set_up(move |place| {

@@ -89,6 +89,7 @@ const ONCE: &str = "the handler ran once an iteration";
 /// The most turns of the loop that waits for the handler, some nanoseconds each. They last longer than any timer is late.
 const PATIENCE: u32 = 1 << 30;
 
+/// Spins until the handler has run after `before` runs. Returns 0, or `-ETIME`.
 #[inline(always)]
 fn wait_until_caught(before: u64) -> i64 {
     for _ in 0..PATIENCE {

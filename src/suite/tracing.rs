@@ -84,12 +84,12 @@ const WHY_OPEN: &str =
 
 pub(super) const CONFINED: &[Row] = operation_rows! {
     "seccomp/none", "getppid in a child without a filter", Proof::Batch("getppid was answered by the number of the parent"), 100.0, 90.0, "entry and exit, and a field of the task", |_, _| batches_in_child(unfiltered);
-    "seccomp/16", "getppid under a filter of 16 instructions", FILTERED, 120.0, 160.0, WHY_FILTER, |_, omit| filtered(16, FIRST_ARGUMENT, omit);
-    "seccomp/256", "getppid under a filter of 256 instructions", FILTERED, 120.0, 400.0, WHY_FILTER, |_, omit| filtered(256, FIRST_ARGUMENT, omit);
-    "seccomp/4096", "getppid under a filter of 4096 instructions", FILTERED, 120.0, 4_200.0, WHY_FILTER, |_, omit| filtered(4_096, FIRST_ARGUMENT, omit);
-    "seccomp-by-number/256", "getppid under a filter of 256 instructions that look at its number only", FILTERED, 100.0, 110.0, "entry and exit; the kernel remembers what the filter says of each number", |_, omit| filtered(256, NUMBER, omit);
-    "seccomp-notify", "a call that another thread answers for the kernel (SECCOMP_RET_USER_NOTIF)", Proof::Batch("every call was answered by the other thread, with a number of its own"), 2_000.0, 8_000.0, "two switches, three entries, a note allocated and found twice", |_, omit| batches_in_child(move |n, clock| notify(n, omit, clock));
-    "ptrace-stop", "a traced process let run to its next entry into the kernel or exit from it", Proof::Batch("the traced process counted half as many calls as it was stopped"), 2_000.0, 7_000.0, "two switches, a signal to the tracer, a wait", |_, omit| batches_in_child(move |n, clock| stop(n, omit, clock));
+    "seccomp/16", "getppid under a filter of 16 instructions", FILTERED, 120.0, 160.0, WHY_FILTER, |_, omit| filtered_calls(16, FIRST_ARGUMENT, omit);
+    "seccomp/256", "getppid under a filter of 256 instructions", FILTERED, 120.0, 400.0, WHY_FILTER, |_, omit| filtered_calls(256, FIRST_ARGUMENT, omit);
+    "seccomp/4096", "getppid under a filter of 4096 instructions", FILTERED, 120.0, 4_200.0, WHY_FILTER, |_, omit| filtered_calls(4_096, FIRST_ARGUMENT, omit);
+    "seccomp-by-number/256", "getppid under a filter of 256 instructions that look at its number only", FILTERED, 100.0, 110.0, "entry and exit; the kernel remembers what the filter says of each number", |_, omit| filtered_calls(256, NUMBER, omit);
+    "seccomp-notify", "a call that another thread answers for the kernel (SECCOMP_RET_USER_NOTIF)", Proof::Batch("every call was answered by the other thread, with a number of its own"), 2_000.0, 8_000.0, "two switches, three entries, a note allocated and found twice", |_, omit| batches_in_child(move |n, clock| time_notified_calls(n, omit, clock));
+    "ptrace-stop", "a traced process let run to its next entry into the kernel or exit from it", Proof::Batch("the traced process counted half as many calls as it was stopped"), 2_000.0, 7_000.0, "two switches, a signal to the tracer, a wait", |_, omit| batches_in_child(move |n, clock| time_stops(n, omit, clock));
     "landlock-open/0", "open and close of a scratch file in a child, without Landlock", Proof::Batch("the file was opened"), 200.0, 3_000.0, WHY_OPEN, |place, omit| open_restricted(place, 0, omit);
     "landlock-open/1", "open and close of a scratch file under one layer of Landlock", RESTRICTED, 250.0, 3_600.0, WHY_OPEN, |place, omit| open_restricted(place, 1, omit);
     "landlock-open/16", "open and close of a scratch file under 16 layers of Landlock", RESTRICTED, 400.0, 6_000.0, WHY_OPEN, |place, omit| open_restricted(place, 16, omit);
@@ -107,7 +107,7 @@ fn unfiltered(n: u64, clock: &Clock) -> Result<Ticks> {
 }
 
 /// Times getppid under a filter of `length` instructions, which reads word `looks_at` of each call's data.
-fn filtered(length: usize, looks_at: u32, omit: Omit) -> Result<Box<dyn Subject>> {
+fn filtered_calls(length: usize, looks_at: u32, omit: Omit) -> Result<Box<dyn Subject>> {
     let filter = seccomp::marked_filter(length, looks_at);
     batches_in_child(move |n, clock| {
         if omit == Omit::Nothing {
@@ -127,7 +127,7 @@ fn filtered(length: usize, looks_at: u32, omit: Omit) -> Result<Box<dyn Subject>
 const ANSWER: i64 = 1 << 30;
 
 /// Times calls of a new thread, which the thread that started it answers.
-fn notify(n: u64, omit: Omit, clock: &Clock) -> Result<Ticks> {
+fn time_notified_calls(n: u64, omit: Omit, clock: &Clock) -> Result<Ticks> {
     let filter = [
         seccomp::load(NUMBER),
         seccomp::skip_unless(libc::SYS_getppid as u32, 1),
@@ -153,7 +153,7 @@ fn notify(n: u64, omit: Omit, clock: &Clock) -> Result<Ticks> {
 }
 
 /// Times `n` stops of a traced process that only calls getppid.
-fn stop(n: u64, omit: Omit, clock: &Clock) -> Result<Ticks> {
+fn time_stops(n: u64, omit: Omit, clock: &Clock) -> Result<Ticks> {
     use nix::sys::ptrace;
     let calls = Words::new()?;
     let traced = Child::start(|| {
@@ -207,24 +207,24 @@ const HIT: Proof = Proof::Batch("the probe was hit exactly once an iteration, by
 pub(super) const PROBED: &[Row] = operation_rows! {
     "breakpoint-hit", "a write to a word with a hardware breakpoint", HIT, 600.0, 1_500.0, "an exception, the event found and counted", |_, omit| {
         let word = Box::leak(Box::new(AtomicU32::new(0)));
-        hits(Probe::on_write(word.as_ptr())?, omit, || word.store(1, Relaxed))
+        hit_subject(Probe::on_write(word.as_ptr())?, omit, || word.store(1, Relaxed))
     };
     "breakpoint-toggle", "a hardware breakpoint switched off and on", entered![SYS_ioctl, SYS_ioctl], 1_000.0, 1_500.0, "two entries, an event taken off and put on, a debug register written", |_, _| {
         static WORD: AtomicU32 = AtomicU32::new(0);
-        toggle(Probe::on_write(WORD.as_ptr())?)
+        toggle_subject(Probe::on_write(WORD.as_ptr())?)
     };
     "uprobe-hit", "a call of a function with a probe at its beginning", HIT, 1_200.0, 2_500.0, "an exception or two, the probe found, its event counted", |_, omit| {
-        hits(Probe::on_function(probed as fn() as usize, false)?, omit, probed)
+        hit_subject(Probe::on_function(probed as fn() as usize, false)?, omit, probed)
     };
     "uretprobe-hit", "a call of a function with a probe of its return", HIT, 1_800.0, 4_000.0, "two exceptions, the return address replaced, the event counted", |_, omit| {
-        hits(Probe::on_function(probed as fn() as usize, true)?, omit, probed)
+        hit_subject(Probe::on_function(probed as fn() as usize, true)?, omit, probed)
     };
-    "uprobe-toggle", "the event of a probe switched off and on", entered![SYS_ioctl, SYS_ioctl], 300.0, 1_200.0, "two entries, an event taken off a list and put on", |_, _| toggle(Probe::on_function(probed as fn() as usize, false)?);
+    "uprobe-toggle", "the event of a probe switched off and on", entered![SYS_ioctl, SYS_ioctl], 300.0, 1_200.0, "two entries, an event taken off a list and put on", |_, _| toggle_subject(Probe::on_function(probed as fn() as usize, false)?);
     "kprobe-hit", "a call of getppid with a probe of the kernel's function", HIT, 300.0, 1_000.0, "entry and exit, a jump or an exception to the probe, its event counted", |_, omit| {
-        hits(Probe::on_kernel_function(GETPPID)?, omit, || _ = getppid())
+        hit_subject(Probe::on_kernel_function(GETPPID)?, omit, || _ = getppid())
     };
     "tracepoint-hit", "a call of getppid whose tracepoint is on", HIT, 300.0, 700.0, "entry and exit by the slow path, an event counted", |_, omit| {
-        hits(Probe::on_tracepoint("syscalls/sys_enter_getppid")?, omit, || _ = getppid())
+        hit_subject(Probe::on_tracepoint("syscalls/sys_enter_getppid")?, omit, || _ = getppid())
     };
     "bpf-call", "one run of a BPF program of 11 instructions by a system call (BPF_PROG_TEST_RUN)", entered![SYS_bpf], 300.0, 3_000.0, "entry and exit, a packet made and freed, the program", |_, _| {
         let program = Counter::load()?;
@@ -249,7 +249,7 @@ fn probed() {
 }
 
 /// Times `hit`, which triggers a probe once, and checks the count of the probe.
-fn hits(probe: Probe, omit: Omit, hit: impl Fn() + 'static) -> Result<Box<dyn Subject>> {
+fn hit_subject(probe: Probe, omit: Omit, hit: impl Fn() + 'static) -> Result<Box<dyn Subject>> {
     hit();
     ensure(probe.count()? == 1, || {
         Error::Missing("the event can be set and does not count: an emulator or hypervisor ignores it".into())
@@ -268,7 +268,7 @@ fn check_count(seen: u64, wanted: u64) -> Result<()> {
     Err(Error::Contradicted(format!("{seen} events were counted in {wanted} iterations")))
 }
 
-fn toggle(probe: Probe) -> Result<Box<dyn Subject>> {
+fn toggle_subject(probe: Probe) -> Result<Box<dyn Subject>> {
     repeated("ioctl", move || probe.switch_off_and_on())
 }
 

@@ -50,7 +50,7 @@ impl Random {
 const SERVICES: [Service; 5] =
     [Service::Echo, Service::Reply, Service::DatagramEcho, Service::Sink, Service::Greeter];
 
-fn an_ask(random: &mut Random) -> Ask {
+fn random_request(random: &mut Random) -> Ask {
     let service = SERVICES[random.below(SERVICES.len())];
     let bytes = [0, 1, 56, 1 << 20, u32::MAX, random.next() as u32][random.below(6)];
     let streams = [0, 1, 2, 16, u32::MAX][random.below(5)];
@@ -111,7 +111,7 @@ fn connect(opened: &Opened) -> TcpStream {
 /// Sends invalid requests.
 fn ask_noise(met: &mut Met, random: &mut Random) {
     for _ in 0..random.below(6) {
-        let text = to_line(&an_ask(random));
+        let text = to_line(&random_request(random));
         let text = if random.below(2) == 0 { random.mutated(text) } else { text };
         if met.asks.write_all(&text).is_err() {
             return;

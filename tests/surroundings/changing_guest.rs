@@ -100,13 +100,13 @@ fn needed() -> Option<[PathBuf; 3]> {
     Some([kernel, program, found("busybox")?])
 }
 
-fn succeeds(command: &mut Command) {
+fn assert_succeeds(command: &mut Command) {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// Boots a guest with this processor. Returns the directory with the results of its trials.
-fn answers(
+fn boot_guest(
     place: &Place,
     [kernel, program, busybox]: &[PathBuf; 3],
     processor: &str,
@@ -116,7 +116,7 @@ fn answers(
     let here = place.path();
     std::fs::write(here.join("init"), INIT).unwrap();
     std::fs::write(here.join("trials"), trials).unwrap();
-    succeeds(place.program("sh").args(["-c", PACK, "sh"]).arg(busybox).arg(program));
+    assert_succeeds(place.program("sh").args(["-c", PACK, "sh"]).arg(busybox).arg(program));
     let mut boot = place.program("sh");
     boot.args(["-c", BOOT, "sh"]).arg(kernel).arg(processor).process_group(0);
     let mut guest = Guest(boot.spawn().unwrap());
@@ -153,7 +153,7 @@ fn is_emulators(sentence: &str) -> bool {
 }
 
 /// Asserts that no process panicked, that no case failed, and that every number has the magnitude of the calm machine's.
-fn is_honest(trial: &Path, calm: &Value) {
+fn assert_honest(trial: &Path, calm: &Value) {
     let said = text(&trial.join("said"));
     assert!(!said.contains("panicked at") && !said.contains("unintelligibly"), "{said}");
     let code = text(&trial.join("code"));
@@ -176,7 +176,7 @@ fn is_honest(trial: &Path, calm: &Value) {
 }
 
 /// The clock went a day back. Asserts that no run is replaced, and that a command that takes the newest run warns of this.
-fn is_told_of_the_clock(back: &Path) {
+fn assert_clock_change_reported(back: &Path) {
     let said = text(&back.join("said"));
     assert_eq!(text(&back.join("code")).trim(), "0", "{said}");
     assert_eq!(text(&back.join("runs")).lines().count(), 2, "{}", text(&back.join("runs")));
@@ -189,14 +189,14 @@ fn is_told_of_the_clock(back: &Path) {
 fn a_machine_that_changes_in_the_middle_yields_a_number_or_a_sentence() {
     let Some(needed) = needed() else { return };
     let place = Place::new();
-    let answers = answers(&place, &needed, "max", &format!("CASES='{CASES}'\n{TRIALS}"));
+    let answers = boot_guest(&place, &needed, "max", &format!("CASES='{CASES}'\n{TRIALS}"));
     let calm = record(&answers.join("calm"));
     for trial in ["calm", "clock", "measuring", "driving", "alone"] {
-        is_honest(&answers.join(trial), &calm);
+        assert_honest(&answers.join(trial), &calm);
     }
     let measuring = text(&answers.join("measuring/said")) + &record(&answers.join("measuring")).to_string();
     assert!(measuring.contains("offline"), "{measuring}");
-    is_told_of_the_clock(&answers.join("back"));
+    assert_clock_change_reported(&answers.join("back"));
     assert_eq!(text(&answers.join("left")), "", "left in the guest");
     assert!(!text(&place.path().join("console")).contains("Kernel panic"));
 }
@@ -205,7 +205,7 @@ fn a_machine_that_changes_in_the_middle_yields_a_number_or_a_sentence() {
 fn a_processor_without_rdtscp_is_measured_by_the_kernels_clock() {
     let Some(needed) = needed() else { return };
     let place = Place::new();
-    let old = answers(&place, &needed, "qemu64", OLD_PROCESSOR).join("old");
+    let old = boot_guest(&place, &needed, "qemu64", OLD_PROCESSOR).join("old");
     let said = text(&old.join("said"));
     assert_eq!([text(&old.join("has")).trim(), text(&old.join("code")).trim()], ["0", "0"], "{said}");
     let outcomes = outcomes(&record(&old));

@@ -64,7 +64,7 @@ impl Held {
 
 /// Sets up every case of a group at smoke scale, measures a batch and drops the case. Returns the sentences of failed
 /// cases. No witness runs, because it would take minutes and has its own tests.
-fn live(group: &Group, place: &Where, clock: &Clock) -> Vec<String> {
+fn run_cases(group: &Group, place: &Where, clock: &Clock) -> Vec<String> {
     let pinned = Some(cpu::current_cpu());
     let mut failed = Vec::new();
     for case in (group.cases)() {
@@ -92,9 +92,9 @@ fn leftovers(scratch: &Path) -> String {
     let mut said = String::new();
     for name in ["fork", "thread", "signal", "wait"] {
         let group = suite::find_group(name).unwrap();
-        live(group, &place, &clock);
+        run_cases(group, &place, &clock);
         let before = Held::now();
-        let failed = live(group, &place, &clock);
+        let failed = run_cases(group, &place, &clock);
         let after = Held::now();
         if !failed.is_empty() {
             writeln!(said, "{failed:#?}").unwrap();

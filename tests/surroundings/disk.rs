@@ -10,7 +10,7 @@ use std::process::Command;
 use syscost_platform::testing::print_skipped;
 
 /// Asserts that nothing was measured, and that the message names the home.
-fn refused(ended: &Ended, home: &Path) {
+fn assert_refused(ended: &Ended, home: &Path) {
     ended.refuses(&[home.to_str().unwrap(), "nothing was measured", "--home"]);
 }
 
@@ -21,7 +21,7 @@ fn a_home_that_cannot_be_made_is_refused_before_anything_is_measured() {
     symlink("nowhere", place.path().join("dangling")).unwrap();
     for home in ["file/criterion", "file", "dangling"] {
         let home = place.path().join(home);
-        refused(&place.end(place.run(&[TWO_GROUPS, "--home", home.to_str().unwrap()])), &home);
+        assert_refused(&place.end(place.run(&[TWO_GROUPS, "--home", home.to_str().unwrap()])), &home);
     }
     place.is_tidy();
 }
@@ -36,7 +36,7 @@ fn a_home_that_may_not_be_written_or_read_is_refused() {
         for directory in [place.home(), place.home().join("syscost"), runs] {
             std::fs::set_permissions(directory, PermissionsExt::from_mode(mode)).unwrap();
         }
-        refused(&place.end(place.run_by(&ordinary, &[TWO_GROUPS])), &place.home());
+        assert_refused(&place.end(place.run_by(&ordinary, &[TWO_GROUPS])), &place.home());
         for directory in ["", "syscost", "syscost/runs"] {
             std::fs::set_permissions(place.home().join(directory), PermissionsExt::from_mode(0o777)).unwrap();
         }

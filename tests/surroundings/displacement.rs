@@ -9,12 +9,12 @@ use std::time::Duration;
 use syscost_platform::testing::print_skipped;
 
 /// Waits until the place has `count` processes: the program, the fluid, and the covered command.
-fn until_there_are(place: &Place, count: usize) {
+fn wait_for_processes(place: &Place, count: usize) {
     until(&format!("there are not {count}"), || process::of(place).len() >= count);
 }
 
 /// Where a process may run and how willingly it gives way.
-fn standing(pid: u32) -> (String, String) {
+fn cpus_and_class(pid: u32) -> (String, String) {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let allowed = status.lines().find(|line| line.starts_with("Cpus_allowed_list")).unwrap().to_owned();
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
@@ -27,7 +27,7 @@ fn a_killed_program_takes_the_fluid_and_the_command_with_it() {
     let _alone = alone();
     let place = Place::new();
     let running = place.begin(place.syscost(&["displace", "--", "sleep", "60"]));
-    until_there_are(&place, 3);
+    wait_for_processes(&place, 3);
     running.kill();
     assert!(process::all_end(&place), "{:?} live on", process::of(&place));
 }
@@ -37,7 +37,7 @@ fn an_interrupted_program_ends_the_command_and_answers_as_one_that_was() {
     let _alone = alone();
     let place = Place::new();
     let running = place.begin(place.syscost(&["displace", "--", "sleep", "60"]));
-    until_there_are(&place, 3);
+    wait_for_processes(&place, 3);
     process::send(running.pid(), Signal::SIGINT);
     let ended = running.end();
     assert_eq!(ended.code, Some(130), "{ended:?}");
@@ -49,14 +49,14 @@ fn a_service_that_was_watched_is_as_before() {
     let _alone = alone();
     let place = Place::new();
     let mut service = Command::new("sleep").arg("60").spawn().unwrap();
-    let before = standing(service.id());
+    let before = cpus_and_class(service.id());
     let pid = service.id().to_string();
     let running = place.begin(place.syscost(&["displace", "--seconds", "60", "--pid", &pid]));
-    until_there_are(&place, 2);
+    wait_for_processes(&place, 2);
     std::thread::sleep(Duration::from_millis(200));
     process::send(running.pid(), Signal::SIGINT);
     running.end();
-    let after = standing(service.id());
+    let after = cpus_and_class(service.id());
     service.kill().unwrap();
     service.wait().unwrap();
     assert_eq!(before, after);
@@ -69,7 +69,7 @@ fn a_killed_run_takes_its_fluid_with_it() {
     let place = Place::new();
     let running = place.begin(place.run(&["displacement/compute", "--scale", "full"]));
     process::one_measuring(&place, "displacement");
-    until_there_are(&place, 3);
+    wait_for_processes(&place, 3);
     running.kill();
     assert!(process::all_end(&place), "{:?} live on", process::of(&place));
 }
@@ -137,7 +137,7 @@ fn operations_and_runs_are_as_many_as_asked_for() {
 }
 
 /// Asserts that `attempt` succeeds in three of five trials, since other users of the machine may spoil one. Prints all errors.
-fn in_most_of_five(mut attempt: impl FnMut() -> Result<(), String>) {
+fn assert_most_of_five(mut attempt: impl FnMut() -> Result<(), String>) {
     let failed: Vec<_> = (0..5).filter_map(|_| attempt().err()).collect();
     println!("{} of 5; otherwise {failed:?}", 5 - failed.len());
     assert!(failed.len() < 3, "{failed:?}");
@@ -158,7 +158,7 @@ fn another_task_on_the_cpu_does_not_change_the_cost_and_is_reported() {
     let place = Place::new();
     let run = || place.end_alone(place.run(&["displacement/compute/400us", "--exact"]));
     let half = Duration::from_millis(1);
-    in_most_of_five(|| {
+    assert_most_of_five(|| {
         run();
         let cpu = place.record()["groups"][0]["cpu"].as_u64().expect("it is pinned") as usize;
         let intruder = Load::start(cpu, half, half);
@@ -186,7 +186,7 @@ struct Told {
 }
 
 /// Checks that the result is as expected. A machine that is not quiet gives no number, and then the check passes.
-fn displaced(place: &Place, load: &Load, expected: impl Fn(&Told) -> bool) -> Result<(), String> {
+fn check_displaced(place: &Place, load: &Load, expected: impl Fn(&Told) -> bool) -> Result<(), String> {
     let pid = load.pid().to_string();
     let words = ["displace", "--seconds", "2", "--json", "--pid", &pid];
     let ended = place.end_alone(place.syscost(&words));
@@ -222,8 +222,8 @@ fn a_service_that_computes_displaces_what_its_clock_says() {
     let _alone = alone();
     let place = Place::new();
     let load = Load::start(last_cpu(), Duration::from_millis(30), Duration::from_millis(70));
-    in_most_of_five(|| {
-        displaced(&place, &load, |told| {
+    assert_most_of_five(|| {
+        check_displaced(&place, &load, |told| {
             // A process that only computes causes no interrupts. Its own clock lies between the lower end and the estimate,
             // up to 1 %, and only the timer tick lies between these two.
             (0.2..0.4).contains(&told.share) && told.low <= 1.01 && (0.99..1.05).contains(&told.estimate)
@@ -237,7 +237,7 @@ fn a_service_that_interrupts_wake_displaces_more_than_its_clock_says() {
     let _alone = alone();
     let place = Place::new();
     let load = Load::start(last_cpu(), Duration::from_micros(2), Duration::from_micros(50));
-    in_most_of_five(|| displaced(&place, &load, |told| told.estimate > 1.1));
+    assert_most_of_five(|| check_displaced(&place, &load, |told| told.estimate > 1.1));
 }
 
 /// The masks of receive steering of this namespace, and its devices.

@@ -33,7 +33,7 @@ fn mounted_and(place: &Place, mount: &str, options: &str, cases: &str, scale: &s
 }
 
 /// Asserts that the case was skipped, with these words and with a remedy.
-fn refused(ended: &Ended, words: &str) {
+fn assert_refused(ended: &Ended, words: &str) {
     ended.says(1, &["0 measured, 1 skipped, 0 failed", words, "TMPDIR"]);
 }
 
@@ -44,7 +44,7 @@ fn memory_is_no_disk() {
         let Some(ended) = mounted(&place, &format!("mount -t {kind} none \"$1\""), MAJOR, "smoke") else {
             return;
         };
-        refused(&ended, &format!("is on {kind}, whose files are memory"));
+        assert_refused(&ended, &format!("is on {kind}, whose files are memory"));
         place.is_tidy();
     }
 }
@@ -54,7 +54,7 @@ fn a_temporary_directory_in_memory_gives_way_to_a_disk() {
     let place = Place::new();
     let Some(ended) = mounted_and(&place, "mount -t tmpfs none \"$1\"", "", MAJOR, "smoke") else { return };
     if ended.output.contains("1 skipped") {
-        return refused(&ended, "is on tmpfs, whose files are memory"); // there is no disk
+        return assert_refused(&ended, "is on tmpfs, whose files are memory"); // there is no disk
     }
     ended.says(0, &["1 measured, 0 skipped, 0 failed"]);
     assert!(ended.error.contains("is memory, so the files of cases are made in"), "{}", ended.error);
@@ -74,15 +74,15 @@ fn an_overlay_is_what_lies_below_it() {
     let place = Place::new();
     let memory = format!("mkdir -p \"$2/m\" && mount -t tmpfs none \"$2/m\" && {}", overlay("\"$2/m\""));
     let Some(ended) = mounted(&place, &memory, MAJOR, "smoke") else { return };
-    refused(&ended, "is on tmpfs, whose files are memory");
+    assert_refused(&ended, "is on tmpfs, whose files are memory");
     let Some(ended) = mounted(&place, &overlay("\"$2\""), MAJOR, "smoke") else { return };
-    true_or_refused(&place, &ended);
+    assert_measured_or_refused(&place, &ended);
 }
 
 /// Asserts that the case was measured with a major fault at every touch, or refused with a remedy.
-fn true_or_refused(place: &Place, ended: &Ended) {
+fn assert_measured_or_refused(place: &Place, ended: &Ended) {
     if ended.output.contains("1 skipped") {
-        return refused(ended, "skipped");
+        return assert_refused(ended, "skipped");
     }
     ended.says(0, &["1 measured, 0 skipped, 0 failed"]);
     let record = place.record().to_string();
@@ -103,9 +103,9 @@ fn image(mib: u32, direct: &str) -> String {
 fn a_loop_device_reads_from_a_cache_unless_it_goes_around_it() {
     let place = Place::new();
     let Some(ended) = mounted(&place, &image(64, "off"), MAJOR, "smoke") else { return };
-    refused(&ended, "stays in that of the file below");
+    assert_refused(&ended, "stays in that of the file below");
     let Some(ended) = mounted(&place, &image(64, "on"), MAJOR, "smoke") else { return };
-    true_or_refused(&place, &ended);
+    assert_measured_or_refused(&place, &ended);
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn a_small_disk_has_a_small_file_and_says_so() {
     let place = Place::new();
     let Some(ended) = mounted(&place, &image(80, "on"), MAJOR, "default") else { return };
     if ended.output.contains("1 skipped") {
-        return refused(&ended, "skipped"); // the image lies in memory
+        return assert_refused(&ended, "skipped"); // the image lies in memory
     }
     ended.says(0, &["1 measured, 0 skipped, 0 failed"]);
     let record = place.record().to_string();
@@ -135,6 +135,6 @@ fn a_disk_without_room_is_named() {
     let place = Place::new();
     let case = "^page_fault/cached-sequential/1MiB$";
     let Some(ended) = mounted(&place, "mount -t tmpfs -o size=8m none \"$1\"", case, "smoke") else { return };
-    refused(&ended, "8 MiB are free in");
+    assert_refused(&ended, "8 MiB are free in");
     place.is_tidy();
 }

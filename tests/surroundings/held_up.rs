@@ -21,7 +21,7 @@ fn begun(place: &Place) -> Running<'_> {
 const STOP: Duration = Duration::from_millis(150);
 
 /// Stops the process that `which` returns, again and again, until the run has ended.
-fn stopping(running: &mut Running<'_>, which: impl Fn() -> Option<i32>) {
+fn stop_repeatedly(running: &mut Running<'_>, which: impl Fn() -> Option<i32>) {
     let mut random = syscost_statistic::Random::new(3);
     while running.child.try_wait().unwrap().is_none() {
         std::thread::sleep(Duration::from_millis(100 + random.number_below(300) as u64));
@@ -57,7 +57,7 @@ fn a_batch_in_which_the_process_was_stopped_is_marked() {
     let _alone = alone();
     let place = Place::new();
     let mut running = begun(&place);
-    stopping(&mut running, || process::measuring(&place, "known_work").into_iter().min());
+    stop_repeatedly(&mut running, || process::measuring(&place, "known_work").into_iter().min());
     let ended = running.end();
     assert!(!ended.output.contains("FAILED"), "an honest case was condemned: {ended:?}");
     place.is_tidy();
@@ -78,7 +78,7 @@ fn a_driver_that_is_stopped_loses_nothing() {
     let place = Place::new();
     let mut running = begun(&place);
     let driver = running.pid();
-    stopping(&mut running, || Some(driver));
+    stop_repeatedly(&mut running, || Some(driver));
     let ended = running.end();
     ended.says(0, &["1 measured, 0 skipped, 0 failed"]);
     place.is_tidy();

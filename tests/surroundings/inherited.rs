@@ -18,7 +18,7 @@ fn works(command: &[&str]) -> bool {
     works
 }
 
-fn works_before(starter: &[&str]) -> bool {
+fn works_as_starter(starter: &[&str]) -> bool {
     works(&[starter, &["true"]].concat())
 }
 
@@ -47,7 +47,7 @@ const DEADLINE: [&str; 10] = [
 
 #[test]
 fn an_inherited_real_time_class_is_left_and_noted() {
-    if !works_before(&REAL_TIME) {
+    if !works_as_starter(&REAL_TIME) {
         return;
     }
     // A busy loop of the same class would keep the CPU for ever.
@@ -59,7 +59,7 @@ fn an_inherited_real_time_class_is_left_and_noted() {
 
 #[test]
 fn a_class_whose_tasks_may_not_fork_is_left() {
-    if works_before(&DEADLINE) {
+    if works_as_starter(&DEADLINE) {
         let notes = measured(&DEADLINE, "call/u64/3", &[]);
         assert!(notes.contains("SCHED_DEADLINE was inherited"), "{notes}");
     }
@@ -67,7 +67,7 @@ fn a_class_whose_tasks_may_not_fork_is_left() {
 
 #[test]
 fn the_measuring_process_is_an_ordinary_task_and_the_driver_is_as_it_was_started() {
-    if !works_before(&REAL_TIME) {
+    if !works_as_starter(&REAL_TIME) {
         return;
     }
     let _alone = alone();
@@ -95,7 +95,7 @@ fn inherited_settings_that_change_a_number_are_noted() {
         (&["ionice", "-c", "3"], "the I/O priority idle"),
         (&["env", "MALLOC_ARENA_MAX=1"], "MALLOC_ARENA_MAX=1 was inherited"),
     ] {
-        if works_before(starter) {
+        if works_as_starter(starter) {
             let notes = measured(starter, "call/u64/3", &[]);
             assert!(notes.contains(words), "{words}: {notes}");
         }
@@ -113,7 +113,7 @@ fn without_inherited_settings_there_is_no_note() {
 #[test]
 fn signals_that_were_blocked_are_caught_and_end_a_run() {
     let starter = ["env", "--block-signal"];
-    if !works_before(&starter) {
+    if !works_as_starter(&starter) {
         return;
     }
     measured(&starter, "signal/timer", &[]);
@@ -128,7 +128,7 @@ fn signals_that_were_blocked_are_caught_and_end_a_run() {
 
 #[test]
 fn children_can_be_waited_for_where_their_end_was_ignored() {
-    if works_before(&["env", "--ignore-signal=CHLD"]) {
+    if works_as_starter(&["env", "--ignore-signal=CHLD"]) {
         measured(&["env", "--ignore-signal=CHLD"], "fork/mappings/1", &[]);
         measured(&["env", "--ignore-signal"], "fork/mappings/1", &[]);
     }
@@ -137,7 +137,7 @@ fn children_can_be_waited_for_where_their_end_was_ignored() {
 #[test]
 fn an_ignored_hangup_and_an_ignored_interrupt_stay_ignored() {
     let starter = ["env", "--ignore-signal=HUP,INT,TERM"];
-    if !works_before(&starter) {
+    if !works_as_starter(&starter) {
         return;
     }
     let _alone = alone();
@@ -234,7 +234,7 @@ fn a_command_under_burden_inherits_the_signals_and_umask_of_the_caller() {
             place.program(starter[0]).args(&starter[1..]).args(words).args(["sh", "-c", script]).output();
         String::from_utf8(output.unwrap().stdout).unwrap()
     };
-    if works_before(&["env", "--ignore-signal=CHLD"]) && works(&[SYSCOST, "burden", "true"]) {
+    if works_as_starter(&["env", "--ignore-signal=CHLD"]) && works(&[SYSCOST, "burden", "true"]) {
         assert_eq!(started_by(&[]), started_by(&[SYSCOST, "burden", "--"]));
     }
 }
@@ -247,7 +247,7 @@ fn cpu(place: &Place) -> Option<u64> {
 #[test]
 fn two_runs_in_different_network_namespaces_take_different_cpus() {
     let starter = ["unshare", "--net"];
-    if !works_before(&starter) || std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+    if !works_as_starter(&starter) || std::thread::available_parallelism().map_or(1, usize::from) < 2 {
         return print_skipped("there is one CPU, or no right to make a network namespace");
     }
     let _alone = alone();

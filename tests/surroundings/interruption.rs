@@ -8,7 +8,7 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use std::time::Duration;
 
 /// A run that has finished its first group and measures its second, which takes seconds.
-fn in_the_middle(place: &Place) -> Running<'_> {
+fn run_in_second_group(place: &Place) -> Running<'_> {
     let mut command = place.run(&["known_work|call/u64", "--scale", "default", "--save-baseline", "main"]);
     command.env_remove("SYSCOST_SCALE");
     let running = place.begin(command);
@@ -18,7 +18,7 @@ fn in_the_middle(place: &Place) -> Running<'_> {
 
 /// Asserts that the finished group is stored, under the baseline's name too. A killed run (`ended` is false) has no files of
 /// Criterion, which writes them at the end of a run.
-fn the_first_group_is_kept(place: &Place, ended: bool) {
+fn assert_first_group_kept(place: &Place, ended: bool) {
     let record = place.record();
     assert_eq!(record["groups"][0]["cases"][1]["id"], "known_work/multiply");
     if !record["groups"][0]["cases"][1]["outcome"]["measured"].is_null() {
@@ -32,12 +32,12 @@ fn an_interrupted_run_keeps_what_is_finished_and_leaves_nothing() {
     let _alone = alone();
     for (signal, of_a_terminal) in [(Signal::SIGTERM, false), (Signal::SIGINT, true)] {
         let place = Place::new();
-        let running = in_the_middle(&place);
+        let running = run_in_second_group(&place);
         let send = if of_a_terminal { process::send_to_group } else { process::send };
         send(running.pid(), signal);
         let ended = running.end();
         ended.says(128 + signal as i32, &[&format!("interrupted by {signal}"), "and are kept"]);
-        the_first_group_is_kept(&place, true);
+        assert_first_group_kept(&place, true);
         let notes = place.record()["groups"][1]["notes"].to_string();
         assert!(notes.contains("interrupted: the remaining cases"), "{notes}");
         place.is_tidy();
@@ -74,13 +74,13 @@ fn a_session_of_minutes_goes_on_where_it_was_interrupted() {
 fn a_second_signal_ends_a_run_whose_process_hangs() {
     let _alone = alone();
     let place = Place::new();
-    let running = in_the_middle(&place);
+    let running = run_in_second_group(&place);
     process::stop_one_measuring(&place, "call");
     process::send(running.pid(), Signal::SIGTERM);
     std::thread::sleep(Duration::from_millis(100));
     process::send(running.pid(), Signal::SIGTERM);
     running.end().says(143, &["interrupted by SIGTERM"]);
-    the_first_group_is_kept(&place, true);
+    assert_first_group_kept(&place, true);
     place.is_tidy();
 }
 
@@ -119,9 +119,9 @@ fn a_run_that_waits_for_a_cpu_can_be_interrupted() {
 fn a_killed_run_takes_its_child_with_it_and_the_next_one_tidies_up() {
     let _alone = alone();
     let place = Place::new();
-    in_the_middle(&place).kill();
+    run_in_second_group(&place).kill();
     assert!(process::all_end(&place), "its child lives on");
-    the_first_group_is_kept(&place, false);
+    assert_first_group_kept(&place, false);
     place.begin(place.run(&["known_work/add", "--exact"])).end();
     place.is_tidy();
 }

@@ -69,7 +69,7 @@ fn files_on(place: &Place, mount: &str, change: &str) -> Option<Ended> {
 }
 
 /// Asserts that earlier measurements are kept, and that the missing ones are reported with a remedy.
-fn kept(place: &Place, ended: &Ended, words: &str) {
+fn assert_kept(place: &Place, ended: &Ended, words: &str) {
     place.is_tidy();
     if ended.output.contains("FAILED") {
         // If the first number was disturbed there is none, and the sentence says why.
@@ -84,7 +84,7 @@ fn kept(place: &Place, ended: &Ended, words: &str) {
 fn files_that_become_read_only_take_no_number_from_what_was_measured() {
     let place = Place::new();
     let Some(ended) = files_on(&place, "mount -t tmpfs none mounted", "read_only mounted") else { return };
-    kept(&place, &ended, "mounted read-only");
+    assert_kept(&place, &ended, "mounted read-only");
 }
 
 /// Ends the file system as an error of its device does: EXT4_IOC_SHUTDOWN without its journal (flag 2).
@@ -100,7 +100,7 @@ fn a_device_that_breaks_takes_no_number_from_what_was_measured() {
     let place = Place::new();
     let mount = "truncate -s 64M ground && mkfs.ext4 -q ground && mount -o loop ground mounted";
     let Some(ended) = files_on(&place, mount, SHUT_DOWN) else { return };
-    kept(&place, &ended, "is broken or gone");
+    assert_kept(&place, &ended, "is broken or gone");
 }
 
 #[test]

@@ -14,7 +14,7 @@ fn ab(place: &Place, words: &[&str]) -> std::process::Command {
 }
 
 /// A wrapper that starts its first process, which lists the cases, unchanged, and does `deed` to later ones.
-fn later(place: &Place, deed: &str) -> String {
+fn wrapper_of_later_sides(place: &Place, deed: &str) -> String {
     let count = place.path().join("count");
     let text = format!(
         "#!/bin/sh\necho x >> '{0}'\n[ \"$(wc -l < '{0}')\" -le 1 ] && exec \"$@\"\n{deed}\n",
@@ -37,7 +37,7 @@ fn a_program_that_is_no_side_is_refused_with_its_output() {
 #[test]
 fn a_side_that_dies_ends_its_case_with_its_last_words() {
     let place = Place::new();
-    let wrapper = later(&place, "echo 'it is all over' >&2; exit 7");
+    let wrapper = wrapper_of_later_sides(&place, "echo 'it is all over' >&2; exit 7");
     let ended = place.end(ab(&place, &["--b-wrap", &wrapper]));
     ended.says(1, &["incomparable", "exit status: 7", "it is all over", "Nothing was compared"]);
     place.is_tidy();
@@ -46,7 +46,7 @@ fn a_side_that_dies_ends_its_case_with_its_last_words() {
 #[test]
 fn a_side_that_is_killed_in_the_middle_ends_its_pair() {
     let place = Place::new();
-    let wrapper = later(&place, "exec timeout -s KILL 0.03 \"$@\"");
+    let wrapper = wrapper_of_later_sides(&place, "exec timeout -s KILL 0.03 \"$@\"");
     let ended = place.end(ab(&place, &["--b-wrap", &wrapper]));
     ended.says(1, &["known_work/add", "side B ended in the middle of the conversation"]);
     place.is_tidy();
@@ -60,7 +60,7 @@ fn a_binary_that_is_replaced_in_the_middle_is_no_longer_a_side() {
         std::fs::copy(SYSCOST, copy).unwrap();
     }
     let deed = format!("mv '{}' '{}' 2>/dev/null; exec \"$@\"", newer.display(), binary.display());
-    let wrapper = later(&place, &deed);
+    let wrapper = wrapper_of_later_sides(&place, &deed);
     let ended = place.end(ab(&place, &["--b-bin", binary.to_str().unwrap(), "--b-wrap", &wrapper]));
     let said = ["the binary of side B was replaced in the middle", binary.to_str().unwrap(), "copies"];
     ended.says(1, &said);
@@ -125,7 +125,7 @@ fn a_gate_ends_by_the_code_that_the_manual_gives() {
     let other = other.display().to_string();
     gate(&["--b-wrap", &other]).says(3, &["opt-level 9", "--allow-different-toolchains"]);
     gate(&["--b-wrap", &other, "--bisect"]).says(125, &["opt-level 9"]);
-    let wrapper = later(&place, "echo 'it is all over' >&2; exit 7");
+    let wrapper = wrapper_of_later_sides(&place, "echo 'it is all over' >&2; exit 7");
     gate(&["--b-wrap", &wrapper])
         .says(125, &[": not measured: side B", "gate: not measured", "it is all over"]);
 }
@@ -134,7 +134,7 @@ fn a_gate_ends_by_the_code_that_the_manual_gives() {
 fn an_interrupted_gate_ends_by_its_signal_in_a_bisection_too() {
     for bisect in [None, Some("--bisect")] {
         let place = Place::new();
-        let wrapper = later(&place, "touch begun; exec \"$@\"");
+        let wrapper = wrapper_of_later_sides(&place, "touch begun; exec \"$@\"");
         let words = ["gate", "known_work/add", "--b-wrap", &wrapper];
         let running = place.begin(place.syscost(&[&words[..], bisect.as_slice()].concat()));
         until_begun(&place);
@@ -158,12 +158,12 @@ fn the_same_pairs_are_judged_by_the_same_bytes() {
 }
 
 /// A comparison of two states of a file whose content is `before` at first.
-fn of_settings(place: &Place) -> std::process::Command {
-    after(place, "")
+fn comparison_of_settings(place: &Place) -> std::process::Command {
+    comparison_of_settings_after(place, "")
 }
 
 /// As [`of_settings`], with the shell words `deed` before each of the two commands.
-fn after(place: &Place, deed: &str) -> std::process::Command {
+fn comparison_of_settings_after(place: &Place, deed: &str) -> std::process::Command {
     std::fs::write(place.path().join("state"), "before\n").unwrap();
     let [a, b] = ["a", "b"].map(|value| format!("{deed}echo {value} > state"));
     ab(place, &["--a", &a, "--b", &b, "--restore", "echo before > state"])
@@ -190,21 +190,21 @@ fn state(place: &Place) -> String {
 }
 
 /// Waits until the file has its first content again. The guard needs a moment for it.
-fn is_restored(place: &Place) {
+fn wait_until_restored(place: &Place) {
     until("it is not put back", || state(place) == "before\n" && journals(place).is_empty());
 }
 
 #[test]
 fn settings_are_put_back_at_the_end_and_after_a_signal() {
     let place = Place::new();
-    place.end(of_settings(&place)).says(0, &["restored at the end", "after \"echo b > state\""]);
-    is_restored(&place);
+    place.end(comparison_of_settings(&place)).says(0, &["restored at the end", "after \"echo b > state\""]);
+    wait_until_restored(&place);
     let _alone = alone();
-    let running = place.begin(of_settings(&place));
+    let running = place.begin(comparison_of_settings(&place));
     until("it is never changed", || state(&place) != "before\n");
     process::send_to_group(running.pid(), Signal::SIGINT);
     running.end().says(130, &[]);
-    is_restored(&place);
+    wait_until_restored(&place);
     place.is_tidy();
 }
 
@@ -226,7 +226,7 @@ fn settings_that_cannot_be_undone_are_refused() {
 fn a_setting_that_outlives_its_driver_is_put_back_once_it_has_ended() {
     let _alone = alone();
     let place = Place::new();
-    let running = place.begin(after(&place, SLOW));
+    let running = place.begin(comparison_of_settings_after(&place, SLOW));
     until_begun(&place);
     process::send(running.pid(), Signal::SIGKILL);
     assert_eq!(running.end().code, None);
@@ -255,13 +255,13 @@ fn a_background_process_of_a_setting_does_not_delay_the_end() {
 fn a_second_comparison_of_settings_at_the_same_time_is_refused() {
     let _alone = alone();
     let (place, elsewhere) = (Place::new(), Place::new());
-    let running = place.begin(after(&place, SLOW));
+    let running = place.begin(comparison_of_settings_after(&place, SLOW));
     until_begun(&place);
-    elsewhere.end_alone(of_settings(&elsewhere)).refuses(&["another comparison of settings runs"]);
+    elsewhere.end_alone(comparison_of_settings(&elsewhere)).refuses(&["another comparison of settings runs"]);
     assert!(!journals(&place).is_empty() && state(&elsewhere) == "before\n");
     process::send_to_group(running.pid(), Signal::SIGINT);
     running.end().says(130, &[]);
-    is_restored(&place);
+    wait_until_restored(&place);
     place.is_tidy();
     elsewhere.is_tidy();
 }
@@ -279,7 +279,7 @@ fn guard(place: &Place) -> i32 {
 fn leftovers_of_a_killed_comparison_and_guard_are_reported_and_can_be_restored() {
     let _alone = alone();
     let place = Place::new();
-    let running = place.begin(of_settings(&place));
+    let running = place.begin(comparison_of_settings(&place));
     until("it is never changed", || state(&place) != "before\n");
     process::send(guard(&place), Signal::SIGKILL);
     process::send(running.pid(), Signal::SIGKILL);
@@ -296,9 +296,9 @@ fn leftovers_of_a_killed_comparison_and_guard_are_reported_and_can_be_restored()
         place.end_alone(command)
     };
     restore(place.temporary()).says(0, &["echo before > state"]);
-    is_restored(&place);
+    wait_until_restored(&place);
     restore(place.temporary()).says(0, &["nothing is left to be put back"]);
-    place.end_alone(of_settings(&place)).says(0, &["after \"echo b > state\""]);
+    place.end_alone(comparison_of_settings(&place)).says(0, &["after \"echo b > state\""]);
 }
 
 #[test]
@@ -308,12 +308,12 @@ fn whenever_it_is_killed_the_settings_are_put_back_and_the_store_is_whole() {
     let mut random = syscost_statistic::Random::new(50);
     for _ in 0..times {
         let place = Place::new();
-        let running = place.begin(of_settings(&place));
+        let running = place.begin(comparison_of_settings(&place));
         std::thread::sleep(Duration::from_millis(random.number_below(1_500) as u64));
         process::send(running.pid(), Signal::SIGKILL);
         let code = running.end().code;
         assert!(code.is_none() || code == Some(0), "{code:?}");
-        is_restored(&place);
+        wait_until_restored(&place);
         // After the driver has ended, a side that waits for its turn ends at once, and a running side at the end of its turn.
         assert!(process::all_end(&place), "{:?}", process::of(&place));
         // The next start removes leftover links and scratch files; the files of the store are whole now.

@@ -23,13 +23,13 @@ fn kernel_objects() -> BTreeSet<String> {
 }
 
 /// Asserts that the run left no process and no new kernel object. Other programs may make objects, other tests do not.
-fn nothing_is_left(place: &Place, before: &BTreeSet<String>) {
+fn assert_nothing_left(place: &Place, before: &BTreeSet<String>) {
     place.is_tidy();
     let left: Vec<_> = kernel_objects().difference(before).cloned().collect();
     assert!(left.is_empty(), "semaphores or queues are left: {left:?}");
 }
 
-fn ids(place: &Place, outcome: &str) -> Vec<String> {
+fn ids_with_outcome(place: &Place, outcome: &str) -> Vec<String> {
     let record = place.record();
     let groups = record["groups"].as_array().unwrap().iter();
     let cases = groups.flat_map(|group| group["cases"].as_array().unwrap().iter());
@@ -50,7 +50,7 @@ fn no_process_and_no_kernel_object_is_left_after_a_run() {
     // Whether a case was disturbed does not matter here.
     let ended = place.end(place.run(&[WITH_PARTNERS]));
     assert!(matches!(ended.code, Some(0 | 1)), "{ended:?}");
-    nothing_is_left(&place, &before);
+    assert_nothing_left(&place, &before);
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn on_one_cpu_cases_across_two_are_skipped_with_their_sentence() {
     let filter = "^(ping_pong/pipe|core_to_core/|lock/futex-mutex|scale/getppid)";
     let ended = place.end(place.run_by(&["taskset", "-c", &first_cpu()], &[filter]));
     assert!(matches!(ended.code, Some(0 | 1)), "{ended:?}");
-    let skipped = ids(&place, "skipped");
+    let skipped = ids_with_outcome(&place, "skipped");
     for id in [
         "ping_pong/pipe-processes/cross-cpu",
         "ping_pong/pipe-threads/cross-cpu-awake",
@@ -86,10 +86,14 @@ fn a_call_that_is_forbidden_skips_its_cases_and_no_others() {
         let starter: Vec<_> = starter.iter().map(String::as_str).collect();
         let filter = "^ping_pong/(sysv-semaphore|mqueue)-processes/same-cpu";
         let ended = place.end(place.run_by(&starter, &[filter]));
-        assert_eq!(ids(&place, "skipped"), [format!("ping_pong/{way}-processes/same-cpu")], "{ended:?}");
+        assert_eq!(
+            ids_with_outcome(&place, "skipped"),
+            [format!("ping_pong/{way}-processes/same-cpu")],
+            "{ended:?}"
+        );
         ended.says(ended.code.unwrap(), &["cannot be opened here", "not permitted"]);
     }
-    nothing_is_left(&place, &before);
+    assert_nothing_left(&place, &before);
 }
 
 #[test]
@@ -125,5 +129,5 @@ fn partners_die_with_a_measuring_process_that_is_killed() {
     // A set of semaphores outlives its process; the next process that makes one removes it.
     drop(_alone);
     place.end(place.run(&["^ping_pong/sysv-semaphore-processes/same-cpu"]));
-    nothing_is_left(&place, &before);
+    assert_nothing_left(&place, &before);
 }

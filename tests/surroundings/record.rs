@@ -19,7 +19,7 @@ fn records(place: &Place) -> Vec<PathBuf> {
     files(&place.home().join("syscost/records"), ".syscost")
 }
 
-fn only(place: &Place) -> Bundle {
+fn only_record(place: &Place) -> Bundle {
     let [file] = records(place).try_into().unwrap();
     read(&file).unwrap()
 }
@@ -40,7 +40,7 @@ fn every_process_is_another_and_all_are_of_one_session() {
         return;
     };
     ended.says(0, &["main.syscost\t1\t3\t0\t0\t"]);
-    let bundle = only(&place);
+    let bundle = only_record(&place);
     assert_eq!((bundle.head.name.as_str(), bundle.records.len()), ("main", 3));
     assert!(bundle.head.runs.iter().all(|run| run.session == bundle.head.runs[0].session));
     assert_eq!(bundle.head.series[0].values.len(), 3);
@@ -74,7 +74,7 @@ fn an_interrupted_record_keeps_the_processes_that_were_finished() {
         running
             .end()
             .says(130, &["interrupted by SIGINT", "of 100 processes had finished, and are recorded"]);
-        let bundle = only(&place);
+        let bundle = only_record(&place);
         assert!((1..100).contains(&bundle.records.len()), "{}", bundle.records.len());
         assert!(bundle.records.iter().all(|record| record.cases().count() == 1), "none is half");
         place.is_tidy();
@@ -128,7 +128,7 @@ fn a_record_that_cannot_be_written_to_its_place_is_written_elsewhere() {
     std::fs::write(&out, "in the way").unwrap();
     let ended = running.end();
     ended.says(1, &["out: creating the directory failed", "syscost/records/"]);
-    assert_eq!(only(&place).records.len(), 2);
+    assert_eq!(only_record(&place).records.len(), 2);
     place.is_tidy();
 }
 

@@ -14,7 +14,7 @@ const WORDS: [&str; 6] = ["known_work/multiply", "--exact", "--scale", "full", "
 const APART: f64 = 1.3;
 
 /// Begins a run of the case, started by `starter`.
-fn begun<'a>(place: &'a Place, starter: &[&str]) -> Running<'a> {
+fn begin_case<'a>(place: &'a Place, starter: &[&str]) -> Running<'a> {
     let mut command = if starter.is_empty() { place.run(&WORDS) } else { place.run_by(starter, &WORDS) };
     command.env_remove("SYSCOST_SCALE");
     place.begin(command)
@@ -29,12 +29,12 @@ fn figure(place: &Place) -> Option<f64> {
 /// The figure of an undisturbed process.
 fn undisturbed() -> Option<f64> {
     let place = Place::new();
-    begun(&place, &[]).end();
+    begin_case(&place, &[]).end();
     figure(&place)
 }
 
 /// Asserts that no honest case failed, and that a kept figure is the right one.
-fn held(ended: &Ended, place: &Place) {
+fn assert_figure_held(ended: &Ended, place: &Place) {
     assert!(!ended.output.contains("FAILED"), "an honest case was condemned: {ended:?}");
     place.is_tidy();
     let Some(squeezed) = figure(place) else {
@@ -53,8 +53,8 @@ fn a_quota_of_a_fifth_moves_no_number() {
     let Some(group) = Group::of_cpu(20_000) else { return };
     let place = Place::new();
     let enter = group.enter();
-    let ended = begun(&place, &enter.each_ref().map(String::as_str)).end();
-    held(&ended, &place);
+    let ended = begin_case(&place, &enter.each_ref().map(String::as_str)).end();
+    assert_figure_held(&ended, &place);
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn a_group_that_is_frozen_again_and_again_moves_no_number() {
     let Some(group) = Group::to_freeze() else { return };
     let place = Place::new();
     let enter = group.enter();
-    let mut running = begun(&place, &enter.each_ref().map(String::as_str));
+    let mut running = begin_case(&place, &enter.each_ref().map(String::as_str));
     while running.child.try_wait().unwrap().is_none() {
         std::thread::sleep(Duration::from_millis(170));
         assert!(group.freeze(true), "it could be frozen before");
@@ -71,7 +71,7 @@ fn a_group_that_is_frozen_again_and_again_moves_no_number() {
         assert!(group.freeze(false));
     }
     let ended = running.end();
-    held(&ended, &place);
+    assert_figure_held(&ended, &place);
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn an_affinity_that_is_changed_from_outside_moves_no_number() {
         return print_skipped("there is one CPU only");
     }
     let place = Place::new();
-    let mut running = begun(&place, &[]);
+    let mut running = begin_case(&place, &[]);
     for turn in 0.. {
         if running.child.try_wait().unwrap().is_some() {
             break;
@@ -97,5 +97,5 @@ fn an_affinity_that_is_changed_from_outside_moves_no_number() {
         }
     }
     let ended = running.end();
-    held(&ended, &place);
+    assert_figure_held(&ended, &place);
 }

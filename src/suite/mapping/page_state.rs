@@ -68,6 +68,7 @@ fn touch(region: &mut Region) -> Result<()> {
     Ok(())
 }
 
+/// Checks that `is_right` accepts the KiB that smaps(5) reports of this kind of memory.
 fn check_kib(region: &Region, kind: &str, is_right: impl Fn(usize) -> bool) -> Result<()> {
     match region.kib_of_kind(kind)? {
         kib if is_right(kib) => Ok(()),
@@ -75,6 +76,7 @@ fn check_kib(region: &Region, kind: &str, is_right: impl Fn(usize) -> bool) -> R
     }
 }
 
+/// Checks that `is_right` accepts the number of resident pages.
 fn check_resident(region: &Region, is_right: impl Fn(usize) -> bool) -> Result<()> {
     let pages = region.page_count();
     match region.count_resident(0..pages, &mut vec![0; pages])? {

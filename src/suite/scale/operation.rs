@@ -99,7 +99,7 @@ operations! {
         let (file, part) = (own_file(place, index)?, [1; 512]);
         repeat(move || {
             lseek(&file, 0, Whence::SeekSet)?;
-            whole(writev(&file, &[IoSlice::new(&part); 8])?, PAGE)
+            check_whole(writev(&file, &[IoSlice::new(&part); 8])?, PAGE)
         })
     };
     "allocate", "blocks of 64 KiB allocated to a file of one's own, and taken away", call![SYS_fallocate, SYS_ftruncate], 1_000.0 + 15_000.0, |place, index| {
@@ -137,8 +137,8 @@ operations! {
         let (near, far) = UnixDatagram::pair().map_err(|e| Error::file("socketpair", "making", e))?;
         let mut byte = [0];
         repeat(move || {
-            whole(write(&near, &byte)?, 1)?;
-            whole(read(&far, &mut byte)?, 1)
+            check_whole(write(&near, &byte)?, 1)?;
+            check_whole(read(&far, &mut byte)?, 1)
         })
     };
     "socket-pair", "a pair of Unix sockets made and closed", call![SYS_socketpair, SYS_close, SYS_close], 500.0 + 8_000.0, |_, _| {
@@ -186,7 +186,7 @@ fn repeat(mut once: impl FnMut() -> nix::Result<()> + Send + 'static) -> Result<
 }
 
 /// Turns a partial read or write into an error, since the kernel reports it as a success.
-fn whole(bytes: usize, asked: usize) -> nix::Result<()> {
+fn check_whole(bytes: usize, asked: usize) -> nix::Result<()> {
     if bytes == asked { Ok(()) } else { Err(Errno::EIO) }
 }
 
@@ -203,7 +203,7 @@ fn file_at(path: PathBuf) -> Result<File> {
     let file = File::options().read(true).write(true).create(true).truncate(false).open(&path);
     let file = file.map_err(|e| Error::file(&path, "opening", e))?;
     pwrite(&file, &[1; PAGE], 0)
-        .and_then(|bytes| whole(bytes, PAGE))
+        .and_then(|bytes| check_whole(bytes, PAGE))
         .map_err(|e| Error::file(&path, "writing", e.into()))?;
     Ok(file)
 }
@@ -251,24 +251,24 @@ fn read_from(file: File) -> Result<Work> {
     let mut bytes = [0; PAGE];
     repeat(move || {
         lseek(&file, 0, Whence::SeekSet)?;
-        whole(read(&file, &mut bytes)?, PAGE)
+        check_whole(read(&file, &mut bytes)?, PAGE)
     })
 }
 
 fn write_to(file: File) -> Result<Work> {
     repeat(move || {
         lseek(&file, 0, Whence::SeekSet)?;
-        whole(write(&file, &[1; PAGE])?, PAGE)
+        check_whole(write(&file, &[1; PAGE])?, PAGE)
     })
 }
 
 fn pread_from(file: File) -> Result<Work> {
     let mut bytes = [0; PAGE];
-    repeat(move || whole(pread(&file, &mut bytes, 0)?, PAGE))
+    repeat(move || check_whole(pread(&file, &mut bytes, 0)?, PAGE))
 }
 
 fn pwrite_to(file: File) -> Result<Work> {
-    repeat(move || whole(pwrite(&file, &[1; PAGE], 0)?, PAGE))
+    repeat(move || check_whole(pwrite(&file, &[1; PAGE], 0)?, PAGE))
 }
 
 fn allocate_and_free(file: &File) -> nix::Result<()> {
@@ -301,10 +301,11 @@ fn poll_idle(_: &Place, _: usize) -> Result<Work> {
     repeat(move || {
         let mut asked: [PollFd<'_>; EACH] =
             std::array::from_fn(|at| PollFd::new(pipes[at].0.as_fd(), PollFlags::POLLIN));
-        whole(poll(&mut asked, PollTimeout::ZERO)? as usize, 0)
+        check_whole(poll(&mut asked, PollTimeout::ZERO)? as usize, 0)
     })
 }
 
+/// Futex waits whose expected value differs, so that the kernel returns EAGAIN at once.
 fn futex_mismatch(reach: Reach) -> Result<Work> {
     let words = Words::new()?;
     repeat(move || match futex::wait(&words[0].value, 1, reach) {
@@ -313,6 +314,7 @@ fn futex_mismatch(reach: Reach) -> Result<Work> {
     })
 }
 
+/// Futex wake-ups of a word on which no task sleeps.
 fn futex_wake(reach: Reach) -> Result<Work> {
     let words = Words::new()?;
     repeat(move || match futex::wake(&words[0].value, reach) {

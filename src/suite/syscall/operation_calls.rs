@@ -73,6 +73,7 @@ pub(super) const ROWS: &[Row] = operation_rows! {
     "uring-nop-32", "32 such operations, submitted and completed together", entered![SYS_io_uring_enter], 500.0, 3_500.0, "one entry and exit; 32 requests taken, 32 answers written", |_, _| do_nothing(32);
 };
 
+/// Turns the return value of a raw call into a result.
 fn answered(answer: i64) -> nix::Result<i64> {
     Errno::result(answer)
 }

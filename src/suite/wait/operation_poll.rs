@@ -25,7 +25,8 @@ use std::path::Path;
 /// One more than the highest descriptor that select(2) accepts.
 pub const SELECT_LIMIT: RawFd = libc::FD_SETSIZE as RawFd;
 
-fn no_time() -> libc::timespec {
+/// A timeout of zero, so that a call does not wait.
+fn zero_timeout() -> libc::timespec {
     libc::timespec { tv_sec: 0, tv_nsec: 0 }
 }
 
@@ -53,7 +54,7 @@ impl Question for Polled {
         #[cfg(target_arch = "x86_64")]
         let arguments = [at, count, 0, 0, 0, 0];
         #[cfg(not(target_arch = "x86_64"))]
-        let mut time = no_time();
+        let mut time = zero_timeout();
         #[cfg(not(target_arch = "x86_64"))]
         let arguments = [at, count, &raw mut time as usize, 0, 0, 0];
         // SAFETY: OWN-BUFFER, OPEN.
@@ -98,7 +99,7 @@ impl Question for Selected {
         let mut seen = Answers::default();
         for _ in 0..n {
             self.answered[..self.words].copy_from_slice(&self.asked[..self.words]);
-            let mut time = no_time();
+            let mut time = zero_timeout();
             let (set, time) = (self.answered.as_mut_ptr() as usize, &raw mut time as usize);
             // SAFETY: OWN-BUFFER: a set has room for the highest descriptor; OPEN. The timeout is zero both as a
             // `timeval` and as a `timespec`.

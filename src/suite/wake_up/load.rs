@@ -107,6 +107,7 @@ impl Counter {
         wake(&self.wake_word, Reach::Private);
     }
 
+    /// Takes the oldest request that no worker has taken; `None` if there is none.
     fn take(&self) -> Option<&Slot> {
         let next = |taken| (taken < self.sent.load(SeqCst)).then_some(taken + 1);
         self.taken.fetch_update(SeqCst, SeqCst, next).ok().map(|number| &self.slots[number])

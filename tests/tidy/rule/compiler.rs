@@ -80,7 +80,7 @@ pub fn newer_dependencies(root: &Path) -> Result<Vec<String>, String> {
 mod tests {
     use super::*;
 
-    fn said(version: &str, text: &str) -> Vec<String> {
+    fn complaints_on(version: &str, text: &str) -> Vec<String> {
         let manifest = format!("[workspace.package]\nrust-version = \"{version}\"\n");
         complaints(&House::default().with("Cargo.toml", &manifest).with("src/x.rs", text))
     }
@@ -92,8 +92,8 @@ mod tests {
             "if let [a] = b\n    && a.c {}",
             "while let Some(a) = f(&|| b && c)\n && d {}",
         ] {
-            assert_eq!(said("1.86", chain).len(), 1, "{chain}");
-            assert_eq!(said("1.88", chain), [""; 0]);
+            assert_eq!(complaints_on("1.86", chain).len(), 1, "{chain}");
+            assert_eq!(complaints_on("1.88", chain), [""; 0]);
         }
     }
 
@@ -106,7 +106,7 @@ mod tests {
             "if a && b { let c = 1; }",
             "// if a && let b",
         ] {
-            assert_eq!(said("1.86", none), [""; 0], "{none}");
+            assert_eq!(complaints_on("1.86", none), [""; 0], "{none}");
         }
     }
 }

@@ -54,16 +54,16 @@ fn file_complaints(path: &str, text: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn said(path: &str, text: &str) -> usize {
+    fn complaint_count(path: &str, text: &str) -> usize {
         complaints(&House::default().with(path, text)).len()
     }
 
     #[test]
     fn a_name_that_says_nothing_is_found() {
-        assert_eq!(said("src/record/util.rs", ""), 1);
-        assert_eq!(said("tests/common/clock.rs", ""), 1);
-        assert_eq!(said("src/record.rs", "mod misc {\n}"), 1);
-        assert_eq!(said("src/record/utility_bill.rs", "mod tests {\n}"), 0);
+        assert_eq!(complaint_count("src/record/util.rs", ""), 1);
+        assert_eq!(complaint_count("tests/common/clock.rs", ""), 1);
+        assert_eq!(complaint_count("src/record.rs", "mod misc {\n}"), 1);
+        assert_eq!(complaint_count("src/record/utility_bill.rs", "mod tests {\n}"), 0);
     }
 
     #[test]
@@ -78,6 +78,6 @@ mod tests {
 
     #[test]
     fn a_module_is_the_file_of_its_own_name() {
-        assert_eq!(said("src/record/mod.rs", ""), 1);
+        assert_eq!(complaint_count("src/record/mod.rs", ""), 1);
     }
 }
