@@ -224,7 +224,7 @@ fn a_service_that_computes_displaces_what_its_clock_says() {
     let load = Load::start(last_cpu(), Duration::from_millis(30), Duration::from_millis(70));
     assert_most_of_five(|| {
         check_displaced(&place, &load, |told| {
-            // A process that only computes causes no interrupts. Its own clock lies between the lower end and the estimate,
+            // A process that only computes needs no interrupts. Its own clock lies between the lower end and the estimate,
             // up to 1 %, and only the timer tick lies between these two.
             (0.2..0.4).contains(&told.share) && told.low <= 1.01 && (0.99..1.05).contains(&told.estimate)
         })

@@ -21,7 +21,7 @@ fn explained(place: &Place, words: &[&str]) -> Option<Value> {
 }
 
 /// Asserts that the function that differs most is significant, is one of these, and takes more time on side B. The assertion is
-/// skipped if the whole operation does not differ: other programs may empty the caches of side A as well.
+/// skipped if the whole operation is not slower there: other programs may empty the caches of side A as well.
 fn assert_first_function(case: &Value, names: &[&str]) {
     if case["total"]["figure"]["low"].as_f64() <= Some(0.0) {
         print_skipped(

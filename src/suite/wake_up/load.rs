@@ -101,6 +101,7 @@ impl Counter {
         self.taken.store(0, SeqCst);
     }
 
+    /// Sends one request, and wakes a worker if one sleeps.
     fn send(&self) {
         self.sent.fetch_add(1, SeqCst);
         self.wake_word.fetch_add(1, SeqCst);

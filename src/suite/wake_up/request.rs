@@ -182,6 +182,7 @@ impl Desk {
         wake(&self.request, Reach::Private);
     }
 
+    /// Does the work, notes its times and whether the worker slept, and wakes the measuring thread.
     fn answer(&self, request: u32, slept: bool, work: Work) {
         self.woken_ns.store(now_ns(), SeqCst);
         black_box(work(black_box(MULTIPLICATIONS)));
