@@ -1,7 +1,7 @@
 //! The command line: one file for each subcommand, with its flags and their help. A command parses, calls and prints.
 //!
 //! On a terminal a command writes for a person: aligned, wrapped to the width, in bold and colour where
-//! `NO_COLOR` is unset. In a pipe it writes for a program: one row a line, its cells between tabs, no head.
+//! `NO_COLOR` is unset. In a pipe it writes for a program: one row on each line, cells separated by tabs, without a header.
 
 mod ab;
 mod baseline;
@@ -122,8 +122,8 @@ fn run_command_line(own: clap::Command, words: &[OsString]) -> Result<ExitCode> 
     }
 }
 
-/// Whether this command measures for long before it prints. Its standard output is then checked first; `gate` and
-/// `run` check it themselves.
+/// Whether this command measures for long before it prints, so that its standard output is checked first. `gate` and
+/// `run` check theirs themselves.
 fn measures_before_printing(command: &Command) -> bool {
     use Command::{Ab, CacheSize, Displace, Record};
     matches!(command, Ab(_) | CacheSize(_) | Displace(_) | Record(_))

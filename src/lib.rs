@@ -28,8 +28,8 @@
 //!
 //! # Modules
 //!
-//! `suite` has one module a group, with its manual; `kit` the parts that several groups share; `command` the command line. The
-//! contract and the machinery are the crate `syscost-engine`, which has no measurement and is passed the groups. A bench of
+//! `suite` has one module for each group, with its manual; `kit` the parts that several groups share; `command` the command line.
+//! The types of cases and the machinery are in the crate `syscost-engine`, which has no measurements and is passed the groups. A bench of
 //! another crate needs that crate alone. Comparisons are `syscost-analysis`, revisions built for them `syscost-build`.
 #![deny(unsafe_code)]
 
@@ -61,5 +61,5 @@ use syscost_platform::{self as platform, error};
 use syscost_statistic as statistic;
 use syscost_technique as technique;
 
-/// The C library's names, for claims: the number of a system call is another on each architecture.
+/// The C library's names, for claims: the number of a system call differs between architectures.
 pub use libc;

@@ -1,6 +1,6 @@
-//! The manual, a topic a module: the same text as `syscost help TOPIC`. It holds documentation and no code.
+//! The manual, one module for each topic, with the text of `syscost help TOPIC`. The modules hold documentation and no code.
 
-/// Makes a module of each topic, for the crate's documentation, and the list of all, for `syscost help`.
+/// Makes a module for each topic, for the crate's documentation, and the list of all topics, for `syscost help`.
 macro_rules! topics {
     ($($name:ident)*) => {
         $(

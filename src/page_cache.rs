@@ -1,10 +1,10 @@
 //! The size of this machine's file cache: the speed of reading a file again, against its length.
 //!
-//! A file that is read in order again and again comes from memory as long as the cache can keep all of it. Longer than that, it
-//! leaves the cache before it is read again, and the disk is measured. The size is what a file that is read *now* gets, beside what
-//! the cache holds for others. `MemAvailable` is an upper bound.
+//! A file that is read in order again and again comes from memory as long as the cache can keep all of it. The pages of a longer
+//! file leave the cache before they are read again, so the disk is measured. The size is the share of the cache that a file gets
+//! when it is read *now*, beside the files of other programs. `MemAvailable` is an upper bound.
 //!
-//! The machine stays usable: [`Guard`].
+//! A [`Guard`] keeps the machine usable meanwhile.
 
 mod machine_guard;
 mod size_curve;

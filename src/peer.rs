@@ -8,8 +8,8 @@
 //!
 //! # What is trusted
 //! Every user that may start the command may use the peer: ssh, the container runtime or the kernel decides. Data is neither
-//! authenticated nor encrypted. It contains only the benchmark's filling. An attacker on the path can falsify numbers, and could do
-//! so with encrypted data too, since delaying packets decides how long they take.
+//! authenticated nor encrypted. It contains only bytes that the benchmark makes up. An attacker on the path can falsify numbers,
+//! and could do so with encrypted data too, since delaying packets decides how long they take.
 //!
 //! A client trusts a peer as little as possible: lines have a limited length, texts are shown without control characters, and
 //! counts are compared with what was sent. It writes no file that a peer names, and connects only to the address that it was

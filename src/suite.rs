@@ -88,7 +88,7 @@ pub fn find_group(name: &str) -> Option<&'static Group> {
     GROUPS.iter().find(|group| group.name == name)
 }
 
-/// The tables whose operations can be left out, and their groups.
+/// The tables whose rows can omit their operation, each with its group.
 const TABLES: [(&str, &[Row]); 4] = [
     ("container", container::ROWS),
     ("mapping", mapping::page_state::ROWS),
@@ -96,7 +96,7 @@ const TABLES: [(&str, &[Row]); 4] = [
     ("tracing", tracing::PROBED),
 ];
 
-/// The set-up of a row of a table without its operation, for a liar of the self-test.
+/// The set-up of a table's row without its operation: a dishonest case for the self-test. `None` if no table has the id.
 pub fn left_out_set_up(id: &str) -> Option<SetUp> {
     let (group, name) = id.split_once('/')?;
     let rows = TABLES.iter().filter(|(of, _)| *of == group).flat_map(|(_, rows)| *rows);
@@ -126,10 +126,10 @@ mod tests {
         assert!(subject.run(3, &crate::clock::Clock::start_up()).expect("three calls").0 > 0);
     }
 
-    /// `fixtures/ids.txt` holds the ids of x86-64. The other lists say by what those of AArch64 and RISC-V differ: `-` is
-    /// not there, and the `+` of a group stand at its beginning. It is asked on x86-64 too that every `-` of AArch64 is in
-    /// the first list, so that a rename which forgets the second is noticed on either.
-    fn written_down() -> String {
+    /// The expected ids of this architecture, one on each line. `fixtures/ids.txt` holds those of x86-64. The other lists hold the
+    /// differences of AArch64 and RISC-V: ids with `-` are absent, and ids with `+` stand at the beginning of their group. x86-64
+    /// also checks that every `-` of AArch64 is in the first list, so that a rename in one list only is noticed on both.
+    fn expected_ids() -> String {
         let mut ids: Vec<_> = include_str!("../fixtures/ids.txt").lines().collect();
         let differences = if cfg!(target_arch = "riscv64") {
             include_str!("../fixtures/ids-riscv64.txt")
@@ -156,12 +156,12 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_the_ones_written_down() {
+    fn ids_are_those_of_the_fixture() {
         let ids: String = GROUPS
             .iter()
             .flat_map(|g| (g.cases)().iter().map(|c| g.id(c) + "\n").collect::<Vec<_>>())
             .collect();
-        let written = written_down();
+        let written = expected_ids();
         assert_eq!(ids, written, "ids are a wire format: a rename orphans old records (fixtures/ids.txt)");
     }
 
@@ -218,12 +218,12 @@ mod tests {
     }
 
     #[test]
-    fn all_cases_can_be_told_apart() {
+    fn no_two_cases_have_confusable_names() {
         crate::driver::check_names(GROUPS).expect("different names");
     }
 
     #[test]
-    fn every_answer_of_the_suite_is_there() {
+    fn the_suite_has_twelve_answers() {
         let headlines = crate::driver::group_headlines(GROUPS.iter());
         let answers: Vec<_> = headlines.iter().filter(|(_, headline)| headline.is_answer).collect();
         assert_eq!(answers.len(), 12, "{answers:?}");
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn criterion_would_not_cut_an_id() {
+    fn no_name_is_longer_than_criterion_keeps() {
         for group in GROUPS {
             for case in (group.cases)() {
                 assert!(case.name.len() <= 64 && group.id(&case).is_ascii(), "{}", case.name);

@@ -1,7 +1,7 @@
-//! Files of records from anywhere: damaged, cut, put together from parts, made up with good checksums. Whatever
-//! they hold, reading ends in a sentence or in a sound record, and takes no more memory than its bounds allow.
+//! Record files of unknown origin: damaged, cut, put together from parts, or forged with valid checksums. Reading any of
+//! them ends in an error sentence or in a sound record, and takes no more memory than its bounds allow.
 //!
-//! It takes about a second; `SYSCOST_FUZZ_SECONDS=600` asks for more.
+//! The test takes about a second; `SYSCOST_FUZZ_SECONDS=600` makes it run for 600 seconds.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test may")]
 #![allow(clippy::print_stdout, reason = "how many inputs were tried is worth knowing")]
@@ -18,25 +18,25 @@ use syscost::record::{CaseRecord, FORMAT, GroupRun, Interval, Measured, Outcome,
 use syscost_analysis::record::bundle::{Bundle, Head, read, read_any, read_any_head, read_head, write_new};
 use syscost_statistic::Random;
 
-/// The bounds of a head and of a run, and what a growing vector needs beside them.
+/// The most memory for a decompression bomb, bytes: the bounds of a head and of a run, and the extra of a growing vector.
 const PEAK_OF_A_BOMB: u64 = 3 * (64 << 20) + (32 << 20);
-/// What inputs of some kilobytes may take.
+/// The most memory for inputs of some kilobytes, bytes.
 const PEAK_OF_SMALL_FILES: u64 = 32 << 20;
 
-/// Memory is the process's, so that one test at a time may look at it.
+/// The lock of the tests that measure memory: it belongs to the whole process, so only one test at a time may measure.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The most memory that was resident meanwhile, beyond what was before.
-fn peak(body: impl FnOnce()) -> u64 {
+/// The peak of the resident memory while `body` runs, less the resident memory before, bytes.
+fn peak_bytes(body: impl FnOnce()) -> u64 {
     let field = |name: &str| {
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap().to_owned();
         line.split_whitespace().next().unwrap().parse::<u64>().unwrap() << 10
     };
-    // Where the kernel does not forget the earlier peak, the bound is only harder to keep.
+    // If the kernel does not reset the earlier peak, the result is only larger.
     let _ = std::fs::write("/proc/self/clear_refs", "5");
     let before = field("VmRSS:");
     body();
@@ -72,7 +72,7 @@ fn run(name: &str, started: u64) -> Record {
     }
 }
 
-/// Files of which each is read without a complaint: two bundles, a run, a baseline of two runs.
+/// Sound files, which are read without an error: two bundles, a run, a baseline of two runs.
 fn sound(home: &Path) -> Vec<Vec<u8>> {
     let bundle = |name: &str, records| {
         let path = home.join(name);
@@ -94,7 +94,7 @@ fn gzip(text: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// One input of many.
+/// A generator of damaged inputs.
 struct Mutation<'a> {
     sound: &'a [Vec<u8>],
     random: Random,
@@ -115,13 +115,13 @@ impl Mutation<'_> {
         bytes
     }
 
-    fn place(&mut self, bytes: &[u8]) -> usize {
+    fn random_position(&mut self, bytes: &[u8]) -> usize {
         self.random.number_below(bytes.len() + 1)
     }
 
     fn flipped(&mut self, mut bytes: Vec<u8>) -> Vec<u8> {
         for _ in 0..1 + self.random.number_below(8) {
-            let at = self.place(&bytes);
+            let at = self.random_position(&bytes);
             if let Some(byte) = bytes.get_mut(at) {
                 *byte ^= 1 << self.random.number_below(8);
             }
@@ -130,25 +130,25 @@ impl Mutation<'_> {
     }
 
     fn cut(&mut self, mut bytes: Vec<u8>) -> Vec<u8> {
-        let length = self.place(&bytes);
+        let length = self.random_position(&bytes);
         bytes.truncate(length);
         bytes
     }
 
     fn spliced(&mut self, bytes: &[u8]) -> Vec<u8> {
         let other = self.sound[self.random.number_below(self.sound.len())].clone();
-        let (end, begin) = (self.place(bytes), self.place(&other));
+        let (end, begin) = (self.random_position(bytes), self.random_position(&other));
         [&bytes[..end], &other[begin..]].concat()
     }
 
     fn repeated(&mut self, bytes: Vec<u8>) -> Vec<u8> {
-        let (a, b) = (self.place(&bytes), self.place(&bytes));
+        let (a, b) = (self.random_position(&bytes), self.random_position(&bytes));
         let part = &bytes[a.min(b)..a.max(b)];
         let times = 1 + self.random.number_below(3);
         [&bytes[..a], &part.repeat(times), &bytes[a..]].concat()
     }
 
-    /// With good checksums and, as a rule, good JSON: only what it says is wrong.
+    /// An input with valid checksums and mostly valid JSON, but wrong content.
     fn edited(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut text = String::new();
         let inflated = MultiGzDecoder::new(bytes).read_to_string(&mut text).is_ok();
@@ -177,7 +177,7 @@ impl Mutation<'_> {
         [gzip(&[&head[0], &b"\n"[..]].concat()), gzip(&[runs.join(&b'\n'), b"\n".to_vec()].concat())].concat()
     }
 
-    /// Puts something else in the place of a random part.
+    /// Replaces a random part by something else.
     fn edit(&mut self, value: &mut Value) {
         let deeper = self.random.number_below(5) > 0;
         match value {
@@ -196,11 +196,11 @@ impl Mutation<'_> {
                     _ => self.edit(&mut items[at]),
                 }
             }
-            _ => *value = self.something(),
+            _ => *value = self.random_value(),
         }
     }
 
-    fn something(&mut self) -> Value {
+    fn random_value(&mut self) -> Value {
         let nested = (0..200).fold(json!(1), |inner, _| json!([inner]));
         let all = [
             json!(null),
@@ -229,7 +229,7 @@ impl Mutation<'_> {
     }
 }
 
-/// What a comparison takes for granted.
+/// Whether a head has the properties that a comparison relies on.
 fn is_sound(head: &Head) -> bool {
     let runs = head.runs.iter().all(|run| run.fingerprint < head.fingerprints.len() && !run.name.is_empty());
     let values = head.series.iter().flat_map(|series| &series.values).all(|value| {
@@ -240,8 +240,8 @@ fn is_sound(head: &Head) -> bool {
     runs && values && ids && !head.runs.is_empty()
 }
 
-/// Reads a file in every way. Whether any of them took it.
-fn tried(path: &Path, copy: &Path) -> bool {
+/// Reads a file in every way. Returns whether any of them accepted it.
+fn is_accepted(path: &Path, copy: &Path) -> bool {
     let heads = [read_head(path), read_any_head(path)];
     let bundles = [read(path), read_any(path)];
     for error in
@@ -263,33 +263,33 @@ fn tried(path: &Path, copy: &Path) -> bool {
     taken > 0
 }
 
-fn seconds() -> Duration {
+fn fuzz_duration() -> Duration {
     let asked = std::env::var("SYSCOST_FUZZ_SECONDS").ok().and_then(|seconds| seconds.parse().ok());
     Duration::from_secs(asked.unwrap_or(1))
 }
 
-fn input(home: &Path) -> (PathBuf, PathBuf) {
+fn input_files(home: &Path) -> (PathBuf, PathBuf) {
     (home.join("input.syscost"), home.join("copy.syscost"))
 }
 
 #[test]
-fn whatever_a_file_holds_reading_it_ends_in_a_sentence_or_a_sound_record() {
+fn reading_a_damaged_file_ends_in_a_sentence_or_a_sound_record() {
     let _alone = alone();
     let home = tempfile::tempdir().unwrap();
     let sound = sound(home.path());
-    let (path, copy) = input(home.path());
+    let (path, copy) = input_files(home.path());
     for bytes in &sound {
         std::fs::write(&path, bytes).unwrap();
-        assert!(tried(&path, &copy));
+        assert!(is_accepted(&path, &copy));
     }
     let mut mutation = Mutation { sound: &sound, random: Random::new(20_261_120) };
     let (mut inputs, mut taken) = (0_u64, 0_u64);
-    let peak = peak(|| {
+    let peak = peak_bytes(|| {
         let begun = Instant::now();
-        while begun.elapsed() < seconds() || inputs < 300 {
+        while begun.elapsed() < fuzz_duration() || inputs < 300 {
             std::fs::write(&path, mutation.next()).unwrap();
             inputs += 1;
-            taken += u64::from(tried(&path, &copy));
+            taken += u64::from(is_accepted(&path, &copy));
         }
     });
     println!("{inputs} inputs, {taken} of them taken, {} KiB more memory at the most", peak >> 10);
@@ -297,7 +297,7 @@ fn whatever_a_file_holds_reading_it_ends_in_a_sentence_or_a_sound_record() {
     assert!(peak < PEAK_OF_SMALL_FILES, "{peak} bytes");
 }
 
-/// Ever the same bytes, inflated to so many.
+/// A compressed file of the repeated `part`, which inflates to `bytes` bytes.
 fn bomb(part: &str, bytes: usize) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     let chunk = part.repeat((1 << 20) / part.len());
@@ -312,15 +312,15 @@ fn a_bomb_is_refused_within_its_bounds() {
     let _alone = alone();
     let home = tempfile::tempdir().unwrap();
     let head = gzip(&serde_json::to_vec(&Head::from_records("x", 1, &[run("one", 1)])).unwrap());
-    let (path, _) = input(home.path());
+    let (path, _) = input_files(home.path());
     for part in [" ", "{", "\n"] {
         let bomb = bomb(part, 80 << 20);
         assert!(bomb.len() < 1 << 20, "{} bytes", bomb.len());
         for (bytes, stands_first) in [(bomb.clone(), true), ([&head[..], &bomb].concat(), false)] {
             std::fs::write(&path, bytes).unwrap();
-            // Who reads the head alone does not come as far as a bomb behind it.
+            // Reading only the head does not reach a bomb behind it.
             let peak =
-                peak(|| assert!(read(&path).is_err() && read_any_head(&path).is_err() == stands_first));
+                peak_bytes(|| assert!(read(&path).is_err() && read_any_head(&path).is_err() == stands_first));
             assert!(peak < PEAK_OF_A_BOMB, "{part:?}: {} MiB", peak >> 20);
         }
     }
@@ -330,7 +330,8 @@ fn a_bomb_is_refused_within_its_bounds() {
 fn a_file_that_never_ends_is_refused_within_its_bounds() {
     let _alone = alone();
     for device in ["/dev/zero", "/dev/null"] {
-        let peak = peak(|| assert!(read_any(Path::new(device)).is_err() && read(Path::new(device)).is_err()));
+        let peak =
+            peak_bytes(|| assert!(read_any(Path::new(device)).is_err() && read(Path::new(device)).is_err()));
         assert!(peak < PEAK_OF_A_BOMB, "{device}: {} MiB", peak >> 20);
     }
 }

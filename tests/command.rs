@@ -1,4 +1,4 @@
-//! The binary as a person or a program meets it: what it prints, where, and with which exit code.
+//! Tests of the binary as a person or a program uses it: its output, the stream of the output, and the exit code.
 #![allow(clippy::unwrap_used, reason = "a test may")]
 #![allow(clippy::print_stdout, reason = "a test that is skipped says so")]
 
@@ -24,7 +24,7 @@ impl Home {
         self.0.path().join("criterion")
     }
 
-    /// The binary with these arguments. What the person who runs the tests has set must not matter.
+    /// Runs the binary with these arguments, without the variables that the user who runs the tests may have set.
     fn syscost(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_syscost"));
         for variable in ["SCALE", "MEASURE", "PREDICTIONS"] {
@@ -35,14 +35,14 @@ impl Home {
         command.stdin(Stdio::null()).output().unwrap()
     }
 
-    /// What it prints when all is well.
+    /// The standard output of a command that must succeed.
     fn answer(&self, arguments: &[&str]) -> String {
         let output = self.syscost(arguments);
         assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output.stderr));
         text(&output.stdout)
     }
 
-    /// The one sentence with which it refuses, told once and nowhere else.
+    /// The single sentence on the standard error with which the command must refuse.
     fn refusal(&self, arguments: &[&str]) -> String {
         let output = self.syscost(arguments);
         let sentence = text(&output.stderr);
@@ -64,7 +64,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// One smoke run, which several tests read back. None of them changes it.
+/// One smoke run, which several tests read and none changes.
 static MEASURED: LazyLock<(Home, String)> = LazyLock::new(|| {
     let home = Home::new();
     let table = home.answer(&["run", "known_work", "--scale", "smoke", "--save-baseline", "main"]);
@@ -75,7 +75,7 @@ static MEASURED: LazyLock<(Home, String)> = LazyLock::new(|| {
 fn every_id_is_listed_in_order() {
     let listed = Home::new().answer(&["list"]);
     let ids: String = listed.lines().map(|line| line.split('\t').next().unwrap().to_owned() + "\n").collect();
-    // That these are the ids written down, on each architecture its own, the library's own test asks.
+    // A test of the library compares the ids with the lists in `fixtures`, one for each architecture.
     let of_group =
         |group: &syscost::Group| (group.cases)().iter().map(|c| group.id(c) + "\n").collect::<String>();
     assert_eq!(ids, syscost::suite::GROUPS.iter().map(of_group).collect::<String>());
@@ -136,7 +136,7 @@ fn the_beginning_of_ids_explains_the_cases_below_it() {
 }
 
 #[test]
-fn what_is_unknown_is_answered_with_what_is_known() {
+fn an_unknown_name_is_refused_with_the_nearest_known_ones() {
     let home = Home::new();
     let sentence = home.refusal(&["explain", "coll"]);
     assert!(
@@ -154,7 +154,7 @@ fn what_is_unknown_is_answered_with_what_is_known() {
 }
 
 #[test]
-fn a_person_who_asks_for_nothing_is_helped() {
+fn without_arguments_the_program_prints_an_overview() {
     let home = Home::new();
     let output = home.syscost(&[]);
     assert_eq!(output.status.code(), Some(0));
@@ -219,7 +219,7 @@ fn a_run_is_found_by_name_by_path_and_under_a_home() {
     assert!(line.starts_with(&format!("{name}\t")) && line.ends_with("\t2\t0\t0\t0\n"), "{line}");
 }
 
-/// Five boots of the measured run under each name, those of the second with another median for `add`.
+/// Writes a file `NAME.json` with five boots of the measured run, in which the cost of `known_work/add` is multiplied by `factor`.
 fn boots(home: &Home, name: &str, factor: f64) {
     let whole = MEASURED.0.answer(&["report", "--format", "json"]);
     let record: Value = serde_json::from_str(&whole).unwrap();
@@ -336,7 +336,7 @@ fn what_cannot_be_compared_is_refused_by_its_reason() {
 }
 
 #[test]
-fn a_run_goes_where_it_is_told() {
+fn a_run_is_stored_in_the_named_home() {
     let (home, elsewhere) = (Home::new(), Home::new());
     let directory = elsewhere.path();
     let told =
@@ -348,7 +348,7 @@ fn a_run_goes_where_it_is_told() {
 }
 
 #[test]
-fn whose_the_published_values_are_stands_below_them() {
+fn the_sources_of_published_values_stand_below_the_table() {
     let (home, _) = &*MEASURED;
     for how in [&["--format", "terminal", "--all"][..], &["--format", "markdown"]] {
         let report = home.answer(&[&["report", "--against", "csc501,cse221"], how].concat());
@@ -409,7 +409,7 @@ fn a_run_of_several_groups_is_one_screen_unless_its_tables_are_asked_for() {
 }
 
 #[test]
-fn a_shell_and_man_are_told_what_there_is() {
+fn completions_and_manual_pages_list_the_commands() {
     let home = Home::new();
     for shell in ["bash", "zsh", "fish"] {
         assert!(home.answer(&["completions", shell]).contains("explain"), "{shell}");
@@ -429,9 +429,9 @@ fn a_shell_and_man_are_told_what_there_is() {
     assert!(page.contains("scale") && directory.join("syscost.1").is_file(), "{page}");
 }
 
-/// What bash offers behind these words, of what begins so.
+/// The completions that bash offers after `words` for a word that begins with `begun`.
 fn bash_completion(home: &Home, words: &str, begun: &str) -> String {
-    // In a file: it is longer than a word of a command line may be.
+    // The script is in a file, because it is longer than a word of a command line may be.
     let file = home.file("syscost.bash", &home.answer(&["completions", "bash"]));
     let text = format!(
         "source '{file}'\nCOMP_WORDS=({words} '{begun}'); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))\n_syscost syscost '{begun}' \"${{COMP_WORDS[COMP_CWORD-1]}}\"; echo \"${{COMPREPLY[@]}}\""
@@ -439,7 +439,7 @@ fn bash_completion(home: &Home, words: &str, begun: &str) -> String {
     shell_output("bash", &text).unwrap()
 }
 
-/// What this shell prints, with our program first on its search path; `None` where it is not installed.
+/// The output of this shell, with our program first in its search path; `None` if the shell is not installed.
 fn shell_output(shell: &str, text: &str) -> Option<String> {
     let directory = std::path::Path::new(env!("CARGO_BIN_EXE_syscost")).parent().unwrap().display();
     let path = format!("{directory}:{}", std::env::var("PATH").unwrap_or_default());
@@ -479,7 +479,7 @@ zpty -r t seen '*ready*' && zpty -w -n t $'syscost explain known_work/m\t' && zp
 fn zsh_completes_ids() {
     let home = Home::new();
     let file = home.file("_syscost", &home.answer(&["completions", "zsh"]));
-    // Where the completion fails, zsh waits for what never comes.
+    // If the completion fails, zsh waits for ever.
     let ended = format!("timeout -k 1 60 zsh -fc {}", shell_quoted(&ZSH.replace("FILE", &file)));
     if shell_output("zsh", "zmodload zsh/zpty").is_none() {
         return print_skipped("there is no zsh");
@@ -526,7 +526,7 @@ fn one_group_is_reported_by_itself() {
 }
 
 #[test]
-fn where_nothing_was_measured_the_way_to_a_run_is_told() {
+fn without_a_run_the_error_says_how_to_start_one() {
     let home = Home::new();
     let sentence = home.refusal(&["report"]);
     assert!(sentence.contains("cargo bench") && sentence.contains("syscost run"), "{sentence}");
@@ -605,7 +605,7 @@ fn the_doctor_speaks_json_and_exits_by_what_was_found() {
 }
 
 #[test]
-fn a_machine_does_not_differ_from_itself_in_what_it_is() {
+fn a_machine_is_comparable_with_itself() {
     let (home, _) = &*MEASURED;
     let path = home.path();
     let path = path.to_str().unwrap();
@@ -620,7 +620,7 @@ fn a_machine_does_not_differ_from_itself_in_what_it_is() {
 }
 
 #[test]
-fn a_reader_who_leaves_early_has_seen_enough() {
+fn a_closed_pipe_of_the_output_is_no_error() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_syscost"));
     let mut child =
         command.args(["explain", "call"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -667,7 +667,7 @@ fn help_for_a_command_is_what_the_command_prints() {
 fn a_tool_that_is_missing_is_named_with_how_to_get_it_and_a_misspelt_one_is_suggested() {
     let home = Home::new();
     assert!(home.refusal(&["histori"]).contains("'history'"));
-    // A link, since a copy may still be open for writing in the child of another test: ETXTBSY.
+    // A link instead of a copy, which may still be open for writing in the child of another test (ETXTBSY).
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let lonely = directory.path().join("syscost");
     std::fs::hard_link(env!("CARGO_BIN_EXE_syscost"), &lonely).unwrap();

@@ -1,5 +1,5 @@
-//! After every case of every group: no child, no thread, no descriptor is left. One test in a process of its own,
-//! so that what is counted belongs to nobody else.
+//! After every case of every group no child, thread or descriptor is left. This is the only test of its process, so
+//! that the counts include nothing of other tests.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test may")]
 #![allow(clippy::print_stdout, reason = "a case that is skipped is named")]
@@ -11,21 +11,21 @@ use syscost::suite::GROUPS;
 use syscost::{Case, Place, Scale};
 use syscost_platform::cpu;
 
-/// What this process has: descriptors, threads, children.
+/// The numbers of descriptors, threads and children of this process.
 fn possessions() -> [usize; 3] {
     let count = |path: &str| std::fs::read_dir(path).unwrap().count();
     let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
     let children = tasks.map(|task| {
-        // Some kernels are built without this file: then children are counted nowhere else here.
+        // Some kernels are built without this file; then children are not counted.
         let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
         children.split_whitespace().count()
     });
     [count("/proc/self/fd"), count("/proc/self/task"), children.sum()]
 }
 
-/// What is possessed once it is `before` again, or after half a minute. A joined thread may still be on the kernel's list
+/// The numbers once they equal `before` again, or after half a minute. A joined thread may still be on the kernel's list
 /// while the kernel takes its network namespace down.
-fn settled(before: [usize; 3]) -> [usize; 3] {
+fn possessions_when_settled(before: [usize; 3]) -> [usize; 3] {
     let begun = std::time::Instant::now();
     while possessions() != before && begun.elapsed() < std::time::Duration::from_secs(30) {
         std::thread::sleep(std::time::Duration::from_millis(1));
@@ -33,8 +33,8 @@ fn settled(before: [usize; 3]) -> [usize; 3] {
     possessions()
 }
 
-/// Whether it could be run.
-fn lives(case: &Case, place: &Place, clock: &Clock) -> Result<(), String> {
+/// Runs a case. The error is the reason why it could not be run.
+fn run_case(case: &Case, place: &Place, clock: &Clock) -> Result<(), String> {
     case.missing_need(place).map_or(Ok(()), Err)?;
     let words = |error: syscost::Error| error.to_string();
     let mut subject = (case.set_up)(place).map_err(words)?;
@@ -45,7 +45,7 @@ fn lives(case: &Case, place: &Place, clock: &Clock) -> Result<(), String> {
 }
 
 fn is_empty(directory: &Path) -> bool {
-    // Files of a case's own may stay until the directory goes; names of pipes may not.
+    // Files of a case may stay until the directory is removed; names of pipes may not.
     let names = std::fs::read_dir(directory).unwrap().flatten();
     names.filter(|name| name.file_name().to_string_lossy().starts_with("fifo")).count() == 0
 }
@@ -64,11 +64,16 @@ fn no_case_leaves_a_child_a_thread_or_a_descriptor() {
         for group in GROUPS.iter().filter(|group| group.name != "signal") {
             for case in (group.cases)() {
                 let before = possessions();
-                match lives(&case, &place, &clock) {
+                match run_case(&case, &place, &clock) {
                     Ok(()) => measured += 1,
                     Err(sentence) => println!("{}: {sentence}", group.id(&case)),
                 }
-                assert_eq!(settled(before), before, "{}: descriptors, threads, children", group.id(&case));
+                assert_eq!(
+                    possessions_when_settled(before),
+                    before,
+                    "{}: descriptors, threads, children",
+                    group.id(&case)
+                );
                 assert!(is_empty(scratch.path()), "{}: a named pipe", group.id(&case));
             }
         }

@@ -1,4 +1,4 @@
-//! `scripts/quiet` on an invented machine: it sets, it puts back however it ends, and it does not forget.
+//! Tests of `scripts/quiet` on an invented machine: it changes settings, restores them however it ends, and remembers them.
 #![allow(clippy::print_stdout, reason = "a test that is skipped says so")]
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -19,7 +19,7 @@ const WATCHDOG: &str = "proc/sys/kernel/nmi_watchdog";
 const BOOT: &str = "proc/sys/kernel/random/boot_id";
 const STATE: &str = "run/syscost-quiet.state";
 
-/// File, value before, quiet value.
+/// The settings: file, value before, and quiet value.
 const SETTINGS: [(&str, &str, &str); 5] = [
     (POLICY_0, "powersave", "performance"),
     (POLICY_1, "schedutil", "performance"),
@@ -69,7 +69,7 @@ impl Machine {
         self.script(arguments).output().unwrap()
     }
 
-    /// The script with a command that lasts, once that has begun and the machine is quiet.
+    /// Starts the script with a long command. Returns once the command has begun and the machine is quiet.
     fn quiet_and_waiting(&self) -> Child {
         let child = self.script(&["sh", "-c", "touch begun; exec sleep 40"]).spawn().unwrap();
         let patience = Instant::now() + Duration::from_secs(60);
@@ -169,7 +169,7 @@ fn an_interruption_ends_the_command_and_puts_all_back() {
 }
 
 #[test]
-fn what_a_killed_run_left_is_refused_until_it_is_put_back() {
+fn a_killed_run_must_be_undone_before_the_next_one() {
     let machine = Machine::new();
     signalled_without_waiting_for_the_command(&machine);
     let refused = machine.quiet(&["touch", "ran"]);
@@ -191,7 +191,7 @@ fn signalled_without_waiting_for_the_command(machine: &Machine) {
 }
 
 #[test]
-fn what_an_earlier_boot_left_is_out_of_date() {
+fn the_state_of_an_earlier_boot_is_discarded() {
     let machine = Machine::new();
     signalled_without_waiting_for_the_command(&machine);
     machine.write(BOOT, "second");
@@ -249,7 +249,7 @@ fn intel_forbids_turbo_where_others_allow_boost() {
 }
 
 #[test]
-fn what_cannot_be_read_is_left_alone_and_said() {
+fn a_setting_that_cannot_be_read_is_reported_and_not_changed() {
     let machine = Machine::new();
     let watchdog = machine.0.path().join("proc/sys/kernel/soft_watchdog");
     std::os::unix::fs::symlink("/dev/null", watchdog).unwrap();
@@ -259,7 +259,7 @@ fn what_cannot_be_read_is_left_alone_and_said() {
 }
 
 #[test]
-fn what_may_not_be_written_is_said_with_its_reason() {
+fn a_setting_that_cannot_be_written_is_reported_with_the_reason() {
     if nix::unistd::geteuid().is_root() {
         return print_skipped("root may write a file whatever its mode says");
     }

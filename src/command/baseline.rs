@@ -16,8 +16,8 @@ use syscost_analysis::record::bundle::{Bundle, Head, read_any, read_any_head, wr
 
 /// Keep, list, show, carry and remove records
 ///
-/// Keeps what was measured under a name, one file a record. A record never replaces another. What `cargo bench
-/// -- --save-baseline NAME` left can be named too; it is one process a case, and so unreplicated.
+/// Keeps measurements under a name, in one file for each record. A record never replaces another. A baseline that `cargo
+/// bench -- --save-baseline NAME` left can be named too: it has one process for each case, so it is unreplicated.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -153,7 +153,7 @@ fn remove(args: &Remove) -> Result<ExitCode> {
     }))
 }
 
-// `syscost baseline list`: the records, and what `--save-baseline` left. Damaged ones are listed as such.
+// `syscost baseline list`: the records, and the baselines that `--save-baseline` left. Damaged files are listed as damaged.
 
 /// List the records, and what --save-baseline left
 ///
@@ -196,7 +196,7 @@ fn list(args: &List) -> Result<ExitCode> {
     Ok(archive::exit_code_for_damaged(kept.iter().filter_map(|kept| kept.head.as_ref().err())))
 }
 
-/// Number of processes (the most that measured one case), of sessions, and of cases that have a value.
+/// The numbers of processes (the most that measured one case), of sessions, and of cases with a value.
 fn count_contents(head: &Head) -> [usize; 3] {
     let measured = head.series.iter().filter(|series| !series.values.is_empty());
     let processes = measured.clone().map(|series| series.values.len()).max().unwrap_or(0);
@@ -205,7 +205,7 @@ fn count_contents(head: &Head) -> [usize; 3] {
     [processes, sessions.len(), cases.len()]
 }
 
-/// The counts in words. A record of one process is unreplicated: it does not show how far two processes differ.
+/// The numbers of processes and sessions in words. One process is called unreplicated: it does not show how far two differ.
 fn replication_text(processes: usize, sessions: usize) -> String {
     match (processes, sessions) {
         (0 | 1, _) => "unreplicated".into(),
@@ -214,7 +214,7 @@ fn replication_text(processes: usize, sessions: usize) -> String {
     }
 }
 
-/// The kernel releases of a record, between commas.
+/// The kernel releases of a record, separated by commas.
 fn kernel_releases(head: &Head) -> String {
     let release =
         |f: &crate::environment::Fingerprint| f.kernel_release.clone().unwrap_or_else(|| "unknown".into());
@@ -222,7 +222,7 @@ fn kernel_releases(head: &Head) -> String {
     releases.into_iter().collect::<Vec<_>>().join(", ")
 }
 
-/// A stored file: `record` or `save-baseline`, and its head.
+/// A stored file: its head, and the command that wrote it (`record` or `save-baseline`).
 struct Kept {
     path: PathBuf,
     by: &'static str,
@@ -255,7 +255,7 @@ impl Kept {
         }
     }
 
-    /// The cells of a row for a program, and of one for a terminal.
+    /// The cells of the row for a program, and the cells of the row for a terminal.
     fn cells(&self) -> std::result::Result<([String; 9], [String; 7]), String> {
         let head = self.head.as_ref().map_err(ToString::to_string)?;
         let counts @ [processes, sessions, cases] = count_contents(head);

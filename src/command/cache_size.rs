@@ -1,4 +1,4 @@
-//! `syscost file-cache`: how long a file may be that this machine still reads at memory's speed.
+//! `syscost file-cache`: the length up to which this machine reads a file again at memory's speed.
 
 use super::{flag, page};
 use crate::driver::layout;
@@ -69,7 +69,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     print_curve(&found?, args.json).map(|()| ExitCode::SUCCESS)
 }
 
-// The curve of `syscost file-cache` as a drawing with a table, as rows and as JSON.
+// Writes the curve of `syscost file-cache` as a drawing with a table, as rows, or as JSON.
 
 /// The fewest points that are drawn.
 const FEWEST: usize = 3;
@@ -88,7 +88,7 @@ fn print_curve(curve: &SizeCurve, as_json: bool) -> Result<()> {
     Ok(())
 }
 
-/// Length, speed, share from memory, rounds.
+/// The cells of a point: length, speed, share read from memory, rounds.
 fn point_row(point: &SizePoint) -> [String; 4] {
     let share = point.from_memory.map_or("unknown".into(), |share| format!("{:.1} %", 100.0 * share));
     [format_size(point.bytes), format!("{:.2} GB/s", point.gb_s), share, point.rounds.to_string()]

@@ -69,7 +69,7 @@ enum By {
     Kernel,
 }
 
-/// Parses per cent into a share.
+/// Parses a percentage such as `5` into a share such as 0.05.
 fn parse_percent(percent: &str) -> std::result::Result<f64, String> {
     let number: f64 = percent.trim_end_matches('%').trim_end().parse().unwrap_or(f64::NAN);
     match number {
@@ -91,7 +91,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(Exit::failed_if(has_more_allocations(args)?).into())
 }
 
-/// Whether a baseline allocates more than the first, by more than is let through. Each such case is reported.
+/// Whether a case of a later baseline allocates more than in the first, beyond the limit. Reports each such case.
 fn has_more_allocations(args: &Args) -> Result<bool> {
     let (archive, mut any) = (Archive::at(&args.home), false);
     let filter = args.filter.as_deref().map(parse_filter).transpose()?;
@@ -106,7 +106,7 @@ fn has_more_allocations(args: &Args) -> Result<bool> {
     Ok(any)
 }
 
-/// The comparison, with the rows that are to be shown.
+/// The comparison, reduced to the rows that the flags select.
 fn compare_selected(args: &Args) -> Result<Comparison> {
     let filter = args.filter.as_deref().map(parse_filter).transpose()?;
     let archive = Archive::at(&args.home);
@@ -128,7 +128,7 @@ fn compare_selected(args: &Args) -> Result<Comparison> {
     Ok(comparison)
 }
 
-/// The kernels that these baselines ran on, two at least.
+/// One head for each kernel that these baselines ran on. Fewer than two kernels are an error.
 fn kernel_heads(archive: &Archive, baselines: &[OsString]) -> Result<Vec<Head>> {
     let bundles = baselines.iter().map(|name| archive.load_bundle(name)).collect::<Result<Vec<_>>>()?;
     let sides = split_by_kernel(bundles.into_iter().flat_map(|bundle| bundle.records).collect())?;
@@ -149,7 +149,7 @@ fn parse_filter(filter: &str) -> Result<Regex> {
     })
 }
 
-/// Warns on the standard error of what the rows for a program do not hold: how the machines differ.
+/// Warns on the standard error how the machines differ, because the rows for a program do not say it.
 fn warn_of_differences(comparison: &Comparison) {
     for baseline in &comparison.baselines {
         let Some(relation) = &baseline.relation else { continue };
@@ -173,7 +173,7 @@ fn row_cells(row: &Row) -> Vec<String> {
     cells
 }
 
-/// The answer, over all changes of the comparison that are shown.
+/// The summary of all shown changes.
 fn render_answer(comparison: &Comparison, layout: Layout) -> String {
     let of_row = |row| Row::changes(row).map(move |change| (&row.id, change));
     let compared = comparison.rows.iter().flat_map(of_row).map(|(id, change)| Compared {

@@ -1,4 +1,4 @@
-//! `syscost completions`: what a shell needs to complete a command line of `syscost`.
+//! `syscost completions`: prints the script with which a shell completes command lines of `syscost`.
 
 use super::Line;
 use super::help;
@@ -26,7 +26,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// In bash `$1` is the program as the user names it.
+/// The bash expression that lists the ids. `$1` is the program, as the user typed it.
 const BASH_IDS: &str = r#"$([[ ${cur} == -* ]] || "$1" list 2>/dev/null | cut -f1)"#;
 const ZSH_IDS: &str = "#compdef syscost
 
@@ -37,7 +37,7 @@ _syscost_ids() {
 ";
 const FISH_IDS: &str = r#"-f -a "(syscost list 2>/dev/null | cut -f1,2)""#;
 
-/// The script of clap, which knows no ids, with a call of `syscost list` where one may stand.
+/// The script that clap generates, with a call of `syscost list` added wherever an id may stand; clap knows no ids.
 fn completion_script(shell: Shell, line: Command) -> String {
     // clap writes the possible values of an argument into a string that bash expands.
     let mut line = if shell == Shell::Bash { offer_instead_of_ids(line, BASH_IDS) } else { line };
@@ -54,7 +54,7 @@ fn completion_script(shell: Shell, line: Command) -> String {
     }
 }
 
-/// Whether this is an id, or matches ids.
+/// Whether this argument is an id or a pattern of ids.
 fn takes_ids(argument: &Arg) -> bool {
     argument.is_positional() && ID_ARGUMENTS.contains(&argument.get_id().as_str())
 }
@@ -66,14 +66,15 @@ fn offer_instead_of_ids(command: Command, word: &'static str) -> Command {
     command.mut_args(offer).mut_subcommands(|below| offer_instead_of_ids(below, word))
 }
 
-/// A line of clap's such as `'::filter -- Regular expression…:_default' \`, with our function at its end.
+/// A line that clap generated, such as `'::filter -- Regular expression…:_default' \`, with our completion function instead of
+/// `_default`.
 fn zsh_line(line: &str) -> String {
     let argument = line.trim_start_matches(['\'', ':']).split(' ').next().unwrap_or_default();
     let is_of_ids = line.starts_with("':") && ID_ARGUMENTS.contains(&argument);
     if is_of_ids { line.replace(":_default'", ":_syscost_ids'") } else { line.to_owned() }
 }
 
-/// A line for each command that takes ids, from this one down; clap writes none for positional arguments.
+/// One line for this command and each subcommand that takes ids; clap writes no lines for positional arguments.
 fn fish_lines(command: &Command, words: &[&str]) -> String {
     let mut lines = String::new();
     if let (true, [first, rest @ ..]) = (command.get_positionals().any(takes_ids), words) {

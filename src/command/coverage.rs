@@ -1,4 +1,4 @@
-//! `syscost coverage`: what other suites measure, and which cases answer it.
+//! `syscost coverage`: the tests of other suites, and the cases that measure the same.
 
 use super::flag::Form;
 use super::page::{self, Tone};

@@ -115,7 +115,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(runs.iter().find_map(|run| run.code).map_or(ExitCode::SUCCESS, ExitCode::from))
 }
 
-/// The runs of the command, without one that was interrupted. Stops after a failure.
+/// Runs the command as often as asked for, and returns the finished runs. Stops after a failure; leaves an interrupted run out.
 fn run_command(args: &Args, clock: &Clock, accounting: &Accounting) -> Result<Vec<Covered>> {
     let claimed = cpu::claim_cpu();
     let chosen = args.cpu.or(claimed.as_ref().map(|claimed| claimed.cpu)).unwrap_or_else(cpu::current_cpu);
@@ -175,7 +175,7 @@ fn watch_service(args: &Args, pid: u32, clock: &Clock, accounting: &Accounting) 
 
 // How `syscost displace` writes what was displaced, for a person and for a program.
 
-/// The estimators by the names under which they are shown.
+/// The four estimates of the cost, each with the name under which it is printed.
 fn named_estimators(costs: &Costs) -> [(&'static str, &Found); 4] {
     [
         ("accounting", &costs.charged),
@@ -215,12 +215,12 @@ fn render_costs(runs: &[Covered], accounting: &Accounting, layout: Layout) -> St
     text + "\n" + &wrap_sentences(costs.flags.iter().chain(&accounting.setting_sentences()), layout)
 }
 
-/// Operations by which a run and its empty run differ.
+/// The number of operations by which a run and its empty run differ.
 fn operations(runs: &[Covered]) -> u64 {
     runs[0].replicate.covered.operations as u64
 }
 
-/// What an empty run took by the gap estimate, ns: the median. `None` if operations are not counted.
+/// The median cost of an empty run by the gap estimate, ns. `None` if operations are not counted.
 fn empty_run_ns(runs: &[Covered]) -> Option<f64> {
     let each: Vec<_> =
         runs.iter().filter(|run| run.empty.is_some()).filter_map(|run| run.replicate.empty.gap).collect();
@@ -273,7 +273,7 @@ fn run_json(run: &Covered) -> Value {
     })
 }
 
-/// One interval of the series: the time that the fluid lost in it, computed with the interval's own time per loop.
+/// One interval of the series: the CPU time that the fluid lost in it, ns, from the interval's own time per loop.
 fn window_json(window: &Window, run: &Covered) -> Value {
     let usual = run.replicate.before.interrupts;
     let displaced = window.mean_undisturbed_turn().map(|turn| {
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_of_time_is_a_number_of_seconds_that_can_be_waited_for() {
+    fn a_duration_must_be_a_finite_positive_number_of_seconds() {
         for bad in ["0", "-1", "nan", "inf", "x"] {
             assert!(parse_line::<Args>(&format!("--interval={bad} -- true")).is_err(), "{bad}");
         }

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hardware_is_told_and_what_is_unknown_with_its_reason() {
+    fn hardware_facts_are_printed_and_unknown_ones_with_the_reason() {
         let mut fingerprint = Fingerprint::default();
         fingerprint.hardware.disks = Some("sda, rotating".into());
         let text = render_hardware(&fingerprint, Layout::default());
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_found_is_nothing_said() {
+    fn without_findings_nothing_is_printed() {
         assert_eq!(render_findings(&[], Layout::default()), "");
     }
 }

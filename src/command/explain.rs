@@ -58,14 +58,14 @@ fn last_measurement(args: &Args) -> Option<[String; 2]> {
     })
 }
 
-/// The cases whose ids begin so.
+/// The cases whose ids begin with `subject`.
 fn cases_with_prefix<'a>(group: &Group, cases: &'a [Case], subject: &str) -> Result<Vec<&'a Case>> {
     let whole = group.name == subject;
     let found: Vec<_> = cases.iter().filter(|case| whole || group.id(case).starts_with(subject)).collect();
     if found.is_empty() { Err(no_case_error(group, cases, subject)) } else { Ok(found) }
 }
 
-/// The group of this name, or to which this id belongs.
+/// The group with this name, or the group of this id.
 fn group_of_subject(subject: &str) -> Result<&'static Group> {
     let name = subject.split_once('/').map_or(subject, |(name, _)| name);
     find_group(name).ok_or_else(|| {
@@ -86,7 +86,7 @@ fn no_case_error(group: &Group, cases: &[Case], id: &str) -> Error {
     ))
 }
 
-/// The cases without their group's name, with predictions and titles.
+/// A table of the cases: names without the group, predictions and titles.
 fn cases_table(cases: &[&Case], layout: Layout) -> String {
     const HEAD: &str = "Cases, and what they should cost in core cycles (hardware + software)";
     let price = |case: &Case| case.prediction.as_ref().map(predicted_cycles).unwrap_or_default();
@@ -100,7 +100,7 @@ fn predicted_cycles(prediction: &Prediction) -> String {
     format!("{} + {}", prediction.hardware, prediction.software)
 }
 
-/// One case by itself.
+/// The text on one case: its last measurement, its claims, its needs and its prediction.
 fn render_case(id: &str, case: &Case, last: Option<[String; 2]>, layout: Layout) -> String {
     let heading = page::heading(id, page::prose_width(layout), layout);
     let rows = [

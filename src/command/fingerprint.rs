@@ -1,4 +1,4 @@
-//! `syscost fingerprint`: the facts on which numbers of this machine depend, or those in which another one differs.
+//! `syscost fingerprint`: prints the facts on which the numbers of this machine depend, or its differences from another machine.
 
 use super::archive::Archive;
 use super::flag::{Form, Home};

@@ -81,7 +81,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     })
 }
 
-/// Compares two builds or settings by pairs. Answers the findings, and the notes on them.
+/// Compares two builds or settings by pairs. Returns the findings and the notes on them.
 fn compare_builds(args: &Args) -> Result<Compared> {
     let options = args.measuring.options(GROUPS)?;
     if options.unit == INSTRUCTIONS {
@@ -135,7 +135,7 @@ fn compare_with_record(args: &Args, baseline: &OsStr) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// The allocations of the cases that both of these records have counted.
+/// The changes in allocations, for the cases whose allocations both records count.
 ///
 /// # Errors
 /// A record cannot be read.
@@ -144,7 +144,7 @@ pub fn allocation_changes(archive: &Archive, names: [&OsStr; 2]) -> Result<Vec<C
     Ok(changes_between_records(ALLOCATIONS, &old?.records, &new?.records))
 }
 
-/// Marks the findings of these cases.
+/// Marks the finding of each of these cases as one whose allocations grew.
 fn mark_grown(findings: &mut [Finding], grown: Vec<CountChange>) {
     for change in grown {
         if let Some(finding) = findings.iter_mut().find(|finding| finding.id == change.id) {
@@ -155,7 +155,7 @@ fn mark_grown(findings: &mut [Finding], grown: Vec<CountChange>) {
 
 // Two builds whose instructions are counted: `syscost gate --instructions`, with `--a-rev` or `--a-bin`.
 
-/// What the user is to know of the verdicts.
+/// The note that explains the verdicts.
 const COUNTED: &str = "instructions in user space were counted, by single steps, and no time was measured: slower means more of them";
 
 /// Counts the cases that match on both sides. The counts are kept in the store of this home.
@@ -197,7 +197,7 @@ fn count_builds(filter: &Filter, sides: &Sides, (scale, seed): (Scale, u64), hom
     Ok(paired)
 }
 
-/// The findings on these counts; up to this share more is let through.
+/// The findings on these counts. A growth of at most the share `limit` passes.
 fn compared_counts(paired: &Paired, limit: f64) -> Compared {
     let changes = changes_of_pairs(INSTRUCTIONS, paired);
     (findings_from_counts(paired, &changes, limit), paired.notes.clone())

@@ -1,4 +1,4 @@
-//! `syscost help TOPIC`: the manual. With the name of a command `help` is clap's own.
+//! `syscost help TOPIC` prints a page of the manual. `syscost help COMMAND` is left to clap.
 
 use super::page::{self, Tone};
 use crate::driver::nearest_names;
@@ -7,14 +7,14 @@ use crate::manual::TOPICS;
 use crate::render::table::Layout;
 use std::ffi::OsString;
 
-/// The page that this command line asks for, if it is `help` and the name of a topic.
+/// The rendered page, if this command line is `help` followed by a topic; otherwise `None`.
 pub fn topic_page(line: &[OsString], layout: Layout) -> Option<String> {
     let [_, help, topic] = line else { return None };
     let (_, text) = TOPICS.iter().find(|(name, _)| help == "help" && topic == name)?;
     Some(render_manual_page(text, layout))
 }
 
-/// The error of `help NAME` if NAME is neither a command nor a topic.
+/// The error, if this command line is `help NAME` and NAME is neither a command nor a topic.
 pub fn unknown_topic_error(line: &[OsString]) -> Option<Error> {
     let words: Vec<_> = line.iter().skip(1).map(|word| word.to_string_lossy()).collect();
     let (help, of) = words.split_first()?;
@@ -27,7 +27,7 @@ pub fn unknown_topic_error(line: &[OsString]) -> Option<Error> {
     })
 }
 
-/// `help` with all commands and topics below it, for a shell to complete: clap's own knows of no topic.
+/// Adds a `help` with all commands and topics, so that a shell completes them: clap's own `help` has no topics.
 /// `tools` are the commands of the tools.
 pub fn add_help_topics(line: clap::Command, tools: Vec<clap::Command>) -> clap::Command {
     let commands: Vec<_> = line.get_subcommands().chain(&tools).map(outline_command).collect();
@@ -39,7 +39,7 @@ pub fn add_help_topics(line: clap::Command, tools: Vec<clap::Command>) -> clap::
     line.disable_help_subcommand(true).subcommand(help).subcommands(tools)
 }
 
-/// The names of a command and of those below it.
+/// A copy of a command without flags: its name, its short help and its subcommands, which are reduced in the same way.
 fn outline_command(command: &clap::Command) -> clap::Command {
     // clap keeps names for as long as the program lives.
     let name: &'static str = command.get_name().to_owned().leak();
@@ -49,7 +49,7 @@ fn outline_command(command: &clap::Command) -> clap::Command {
     bare.about(about).disable_help_subcommand(true).disable_help_flag(true).subcommands(below)
 }
 
-/// The topics, below the commands in `syscost help`.
+/// The list of topics that `syscost help` prints below the commands.
 pub fn topics_text() -> String {
     let title = |text: &str| text.lines().next().unwrap_or_default().trim_start_matches("# ").to_owned();
     let row = |(name, text): &(&str, &str)| format!("  {name:<12}  {}\n", title(text));
@@ -58,8 +58,8 @@ pub fn topics_text() -> String {
 
 // Markdown of a manual on a terminal: headings, paragraphs, items of a list, rows of a table and fenced blocks.
 
-/// Headings in bold without their marks, paragraphs and items wrapped. Tables and fenced blocks keep their lines,
-/// comments and the fences themselves are left out.
+/// Renders a page: headings become bold and lose their marks, paragraphs and items are wrapped. Tables and fenced blocks
+/// keep their lines; comments and the fences are left out.
 pub fn render_manual_page(source: &str, layout: Layout) -> String {
     let mut text = String::new();
     let mut paragraph = Vec::new();
@@ -89,7 +89,7 @@ pub fn render_manual_page(source: &str, layout: Layout) -> String {
     text + &wrap_paragraph(&paragraph, layout)
 }
 
-/// A paragraph, or an item with its text hanging beside the mark, without the marks of bold type.
+/// Wraps a paragraph, or a list item with its text indented behind the mark. Marks of bold type are removed.
 fn wrap_paragraph(lines: &[&str], layout: Layout) -> String {
     let text = lines.join(" ").replace("**", "");
     match text.strip_prefix("* ") {

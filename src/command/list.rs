@@ -41,7 +41,7 @@ struct Row {
     group: &'static str,
     id: String,
     title: String,
-    /// The first need that is not met, or why default scale leaves the case out, in a sentence.
+    /// A sentence: the first need that is not met, or the reason why default scale omits the case. `None` if it can run.
     missing: Option<String>,
 }
 
@@ -53,7 +53,7 @@ fn filtered_rows(filter: &Filter) -> Result<Vec<Row>> {
     }
 }
 
-/// Where a case would be measured at default scale.
+/// The place (CPUs, directory, scale) in which a case would be measured at default scale.
 pub fn default_place(scratch: &Path) -> Place {
     Place { scratch: scratch.into(), scale: Scale::Default, cpus: Cpus::for_measuring_process() }
 }
@@ -92,7 +92,7 @@ impl Row {
     }
 }
 
-/// The groups, each with columns of its own, so that one long id does not narrow the titles of all.
+/// A table for each group, with its own column widths, so that one long id does not narrow the titles of all groups.
 fn cases_table(rows: &[Row], layout: Layout) -> String {
     let groups = rows.chunk_by(|a, b| a.group == b.group);
     groups.map(|rows| group_section(rows, layout)).collect::<String>() + &runnable_tally(rows)
@@ -115,7 +115,7 @@ fn group_section(rows: &[Row], layout: Layout) -> String {
     text
 }
 
-/// How many of these cases can run here.
+/// The number of these cases that can run here.
 fn count_runnable(rows: &[Row]) -> usize {
     rows.iter().filter(|row| row.missing.is_none()).count()
 }
@@ -124,9 +124,9 @@ fn runnable_tally(rows: &[Row]) -> String {
     format!("\n{} of {} cases can run here\n", count_runnable(rows), rows.len())
 }
 
-// A line a group: how many cases it has and what they spread over.
+// The default view: one line for each group, with the number of its cases and the range of their parameters.
 
-/// A line a group, and how to see the cases.
+/// One line for each group, and a hint how to list the cases.
 fn groups_table(rows: &[Row], layout: Layout) -> String {
     let head =
         ["group", "here", "cases", "variants, and the first and the last parameter of the longest series"];
@@ -142,7 +142,7 @@ fn group_cells(rows: &[Row]) -> [String; 4] {
     [group.into(), count_runnable(rows).to_string(), rows.len().to_string(), parameter_spread(rows)]
 }
 
-/// `89 variants`, `u32 … plt, f32 0 to 8`.
+/// The variants and the range of the parameters in words: `89 variants`, `u32 … plt, f32 0 to 8`.
 fn parameter_spread(rows: &[Row]) -> String {
     let names: Vec<&str> = rows.iter().map(case_name).collect();
     let series: Vec<Vec<&str>> =
@@ -166,10 +166,12 @@ fn case_name(row: &Row) -> &str {
     row.id.split_once('/').map_or(row.id.as_str(), |(_, name)| name)
 }
 
+/// The part of a case name before the first slash.
 fn variant_part(name: &str) -> &str {
     name.split('/').next().unwrap_or(name)
 }
 
+/// The part of a case name after the first slash, or an empty text.
 fn parameter_part(name: &str) -> &str {
     name.split_once('/').map_or("", |(_, parameter)| parameter)
 }

@@ -32,10 +32,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Has a tool write the pages of its commands; how many.
+/// Starts a tool so that it writes the pages of its commands. Returns the number of pages.
 ///
 /// # Errors
-/// It cannot be started, or says that it failed.
+/// The tool cannot be started, or reports a failure.
 fn write_tool_pages(tool: &Path, directory: &Path) -> Result<usize> {
     let output = std::process::Command::new(tool).arg(MAN).arg(directory).output();
     let output = output.map_err(|e| Error::file(tool, "starting", e))?;

@@ -1,4 +1,4 @@
-//! `syscost` by itself: what one can do, and what was measured last.
+//! `syscost` without a command: prints the main commands and the last measurement.
 
 use super::archive::Archive;
 use super::flag::Home;
@@ -52,7 +52,7 @@ mod tests {
     use crate::record::fixture_run;
 
     #[test]
-    fn ten_lines_say_what_one_can_do_and_what_was_measured_last() {
+    fn ten_lines_name_the_commands_and_the_last_measurement() {
         let wide = Layout { width: Some(100), ..Layout::default() };
         for last in [None, Some(last_run_line(&fixture_run::fixture_record()))] {
             let text = render_overview(last.as_deref(), wide);

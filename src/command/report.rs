@@ -73,7 +73,7 @@ fn published_machines_help() -> String {
     format!("Published machines in columns of their own, between commas: {}", names.join(", "))
 }
 
-/// A column beside the numbers: its head, and nanoseconds by case id.
+/// An extra column: its head, and a value in nanoseconds for each case id.
 type Column = (String, BTreeMap<String, f64>);
 
 pub fn run(args: &Args) -> Result<ExitCode> {
@@ -111,7 +111,7 @@ impl<'a> Report<'a> {
         Ok(Self { args, archive, record, machines, columns })
     }
 
-    /// Prints it, or writes it to a file.
+    /// Prints the report, or writes it to the file that was named.
     fn write(&self) -> Result<()> {
         write_rendered(self.args.output.as_deref(), |layout| match self.args.export {
             Some(reader) => export(reader, &self.record, self.args.build.as_deref()),
@@ -146,7 +146,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// The first screen, with the newest runs before it that are comparable.
+/// The report on one screen, compared with the newest comparable runs before this one.
 fn render_first_screen(record: &Record, archive: &Archive, layout: Layout) -> String {
     const NEWEST: usize = 8;
     let files = archive.run_files().unwrap_or_default();
@@ -159,7 +159,7 @@ fn render_first_screen(record: &Record, archive: &Archive, layout: Layout) -> St
     summary_screen(&Summary { record, headlines, earlier, doctor, program }, layout)
 }
 
-/// Warns that a prediction names no case: it is probably misspelt. One for a case that this run left out is fine.
+/// Warns of a prediction whose id is no case and probably misspelt. An id that only this run left out is fine.
 fn warn_of_unknown_case(id: &str, record: &Record) {
     let known: Vec<_> =
         case_ids(GROUPS).into_iter().chain(record.cases().map(|(_, case)| case.id.clone())).collect();
@@ -169,7 +169,7 @@ fn warn_of_unknown_case(id: &str, record: &Record) {
     }
 }
 
-/// The sources of the published values, in the formats that have room for sentences.
+/// The sources of the published values; empty in formats without room for sentences.
 fn source_notes(format: Format, below: &[String], layout: Layout) -> String {
     match format {
         Format::Terminal => format_sentences(below, layout),
@@ -180,13 +180,13 @@ fn source_notes(format: Format, below: &[String], layout: Layout) -> String {
     }
 }
 
-/// A column of the standard deviations of samples, which student reports tabulate.
+/// The column with the standard deviation of each case's samples, as student reports tabulate it.
 fn deviation_column(record: &Record) -> Column {
     let deviation = |case: &CaseRecord| Some((case.id.clone(), case.measured()?.standard_deviation));
     ("sd".into(), record.cases().filter_map(|(_, case)| deviation(case)).collect())
 }
 
-/// Refuses columns that the format or the unit would silently leave out.
+/// Returns an error for columns that the format or the unit would silently leave out.
 fn check_columns(format: Format, columns: &[Column], record: &Record) -> Result<()> {
     let Some((name, _)) = columns.first() else { return Ok(()) };
     let why = match format {
@@ -251,7 +251,7 @@ pub enum Reader {
     Reference,
 }
 
-/// The run as this reader takes it.
+/// The run in the format of this reader.
 ///
 /// # Errors
 /// A number is not finite, or the reader needs the name of a build and there is none.
@@ -267,7 +267,7 @@ pub fn export(reader: Reader, record: &Record, build: Option<&str>) -> Result<St
     }
 }
 
-/// The headline figures of a run, for the screen of other runs on machines of this kind.
+/// The headline figures of a run as JSON: a reference for other runs on machines of this kind.
 fn reference_json(record: &Record) -> Result<String> {
     let reference = Reference::from_record(record, &group_headlines(GROUPS.iter()));
     let reference = reference.ok_or_else(|| {
@@ -281,7 +281,7 @@ fn reference_json(record: &Record) -> Result<String> {
 const WITHOUT_BUILD: &str =
     "KCIDB asks which build was tested: name it by --build ORIGIN:ID, as it was reported there";
 
-/// The name of this machine, if the run was made on it since it was started: a record names its boot and no host.
+/// The name of this machine, if the run was made in its current boot: a record names the boot and not the host.
 fn host_name(record: &Record) -> Option<String> {
     let files = KernelFiles::live();
     let boot = files.read_first_line("proc/sys/kernel/random/boot_id")?;
@@ -319,7 +319,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_commands_no_terminal_that_shows_it() {
+    fn a_written_file_holds_no_control_characters_of_a_terminal() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("report.txt");
         write_rendered(Some(&file), |_| Ok("name\u{1b}[2J\u{7}\nnext\n".into())).unwrap();

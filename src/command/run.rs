@@ -1,5 +1,5 @@
-//! `syscost run`: `cargo bench` without Cargo. Its flags become a command line of Criterion's, which is passed on to
-//! the measuring processes: they are this binary, too.
+//! `syscost run`: `cargo bench` without Cargo. Its flags become a command line in Criterion's syntax, which is passed to
+//! the measuring processes. Those processes run this same binary.
 
 use super::flag::{Filter, Format, Home, Measuring, parse_seconds};
 use super::restore::warn_of_outstanding;
@@ -87,7 +87,7 @@ pub struct Args {
     command: Vec<String>,
 }
 
-/// How a cost is found.
+/// The method by which the cost of an operation is determined.
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum Method {
     Clock,
@@ -118,7 +118,7 @@ fn run_command(words: &[String]) -> Result<ExitCode> {
 }
 
 impl Args {
-    /// The flags that Criterion has, too.
+    /// The command line for Criterion, of the flags that Criterion has too.
     fn criterion_flags(&self) -> Vec<OsString> {
         let samples = self.sample_size.map(|n| n.to_string());
         let values = [
@@ -132,7 +132,7 @@ impl Args {
         self.filter.append_to(std::iter::once("--bench".into()).chain(all).chain(given).collect())
     }
 
-    /// The options that Criterion has no flag for.
+    /// The options for which Criterion has no flag.
     fn options(&self) -> Result<Options> {
         let options = self.measuring.options(GROUPS)?;
         let unit = match self.method {

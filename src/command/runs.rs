@@ -1,4 +1,4 @@
-//! `syscost runs`: the stored runs. Damaged ones are listed as such.
+//! `syscost runs`: lists the stored runs. Damaged runs are listed as damaged.
 
 use super::archive::{self, Archive};
 use super::flag::{Form, Home};
@@ -39,7 +39,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(archive::exit_code_for_damaged(runs.iter().filter_map(|run| run.record.as_ref().err())))
 }
 
-/// A stored run, or why it cannot be read.
+/// A stored run, or the reason why it cannot be read.
 struct Run {
     file: PathBuf,
     record: Result<Record>,
@@ -95,7 +95,7 @@ fn kernel_release_text(record: &Record) -> String {
     record.fingerprint.kernel_release.clone().unwrap_or_else(|| "unknown".into())
 }
 
-/// Measured cases of all; failures are spelt out.
+/// The number of measured cases of all cases in words, and the failures if there are any.
 fn measured_of_all(record: &Record) -> String {
     let Tally { measured, skipped, disturbed, failed, .. } = record.tally();
     let all = measured + skipped + disturbed + failed;

@@ -26,7 +26,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     install_filter(args.additions)?;
     // clap requires at least one word.
     let Some((program, arguments)) = args.command.split_first() else { return Ok(ExitCode::from(2)) };
-    // The kernel tells how many filters there are and not how long they are: a run keeps the variable in its fingerprint.
+    // The kernel reports the number of filters but not their lengths, so a run keeps the length, from this variable, in its
+    // fingerprint.
     let mut command = Command::new(program);
     command.args(arguments).env("SYSCOST_BURDEN", args.additions.to_string());
     let refused = inheritance::restore_inherited(&mut command).exec();

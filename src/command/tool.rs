@@ -1,5 +1,5 @@
-//! Commands that other programs have: `syscost NAME` runs the tool from beside this program or from the search path, with all
-//! its words, as git and cargo do.
+//! Commands of other programs: `syscost NAME` runs the tool that lies beside this program or in the search path, and passes
+//! all words on, as git and cargo do.
 
 use super::outline;
 use crate::error::{Error, Result};
@@ -9,7 +9,8 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use syscost_command_line::start::find_program_file;
 
-/// A command, the tool of this workspace that has it, and its purpose. A tool is the package `syscost-TOOL` in `crates/TOOL`.
+/// A command, the tool of this workspace that implements it, and its purpose. A tool is the package `syscost-TOOL` in
+/// `crates/TOOL`.
 type ToolCommand = (&'static str, &'static str, &'static str);
 
 #[rustfmt::skip]
@@ -25,16 +26,16 @@ pub const COMMANDS: &[ToolCommand] = &[
     ("validate", "monitor", "Hold the counters against what is known to have happened"),
 ];
 
-/// Each tool: its name, its program if that is there, and its commands.
+/// Each tool: its name, the path of its program if it is installed, and its commands.
 fn tools() -> impl Iterator<Item = (&'static str, Option<PathBuf>, &'static [ToolCommand])> {
     let tools = COMMANDS.chunk_by(|a, b| a.1 == b.1).map(|commands| (commands[0].1, commands));
     tools.map(|(tool, commands)| (tool, find_program_file(&format!("syscost-{tool}")), commands))
 }
 
-/// The program that the first word asks for: one of the tools above, or another `syscost-WORD`. `None` if there is neither.
+/// The program for the first word: a tool of the list above, or another `syscost-WORD`. `None` if neither exists.
 ///
 /// # Errors
-/// A tool of this workspace that is not installed.
+/// The word names a tool of this workspace that is not installed.
 pub fn find_program(words: &[OsString], is_own: impl Fn(&str) -> bool) -> Result<Option<PathBuf>> {
     let Some(name) = command_name(words) else { return Ok(None) };
     if is_own(name) {
@@ -51,7 +52,7 @@ pub fn find_program(words: &[OsString], is_own: impl Fn(&str) -> bool) -> Result
     }
 }
 
-/// The command of this line: the first word, or the one behind `help`.
+/// The command that this line names: its first word, or the word after `help`.
 fn command_name(words: &[OsString]) -> Option<&str> {
     let word = |at: usize| words.get(at).and_then(|word| word.to_str());
     let name = if word(1) == Some("help") { word(2) } else { word(1) }?;
@@ -59,7 +60,7 @@ fn command_name(words: &[OsString]) -> Option<&str> {
     is_plain.then_some(name)
 }
 
-/// Becomes this program, with the same words.
+/// Replaces this process by that program (execve), with the same words.
 ///
 /// # Errors
 /// It cannot be started.
@@ -69,15 +70,15 @@ pub fn become_program(program: PathBuf, words: &[OsString]) -> Result<ExitCode> 
     Err(Error::file(program, "starting", cause))
 }
 
-/// The tools that are there.
+/// The programs of the installed tools.
 pub fn installed_tools() -> impl Iterator<Item = PathBuf> {
     tools().filter_map(|(_, program, _)| program)
 }
 
-/// The commands of the tools: with their flags and those below them if the tool is installed, else by name.
+/// The commands of all tools: with flags and subcommands if the tool is installed, otherwise the names only.
 ///
 /// # Errors
-/// A tool does not tell them.
+/// An installed tool does not report its commands.
 pub fn command_trees() -> Result<Vec<clap::Command>> {
     let trees = tools().map(|(_, program, commands)| match program {
         Some(program) => outline::ask_tool(&program),
@@ -86,7 +87,7 @@ pub fn command_trees() -> Result<Vec<clap::Command>> {
     trees.collect::<Result<Vec<_>>>().map(|trees| trees.concat())
 }
 
-/// The commands of the tools below those of `syscost help`, and how to get those that are missing.
+/// The list of the tools' commands that `syscost help` prints, and how to install missing tools.
 pub fn commands_text() -> String {
     let mut text = "Commands of the tools:\n".to_owned();
     for (tool, program, commands) in tools() {

@@ -1,4 +1,4 @@
-//! `--why` of `syscost ab` and `syscost run`: stacks are sampled, and the table is one of functions.
+//! `--why` of `syscost ab` and `syscost run`: samples stacks and prints a table of functions.
 
 use super::flag::{Filter, Format, Measuring};
 use super::page;
@@ -19,13 +19,13 @@ use syscost_analysis::record::paired::{Rule, SampledCase};
 use syscost_analysis::render::function_time_table::{function_table, function_times_csv};
 use syscost_analysis::study::function_times::{FunctionTimes, study_functions};
 
-/// Pairs, or processes, if nothing else is asked for.
+/// The default number of pairs of `ab`, and of processes of `run`.
 const OBSERVATIONS: usize = 16;
 
-/// Says which functions make up the difference of two sides.
+/// Prints the functions that make up the difference between two sides.
 ///
 /// # Errors
-/// Perf events are not to be had here, or those of `syscost ab`.
+/// Perf events are not available here, or an error of `syscost ab`.
 pub fn explain_difference(
     filter: &Filter,
     sides: &Sides,
@@ -46,10 +46,10 @@ pub fn explain_difference(
     write(&cases, &[sides, prepared.differences].concat(), format)
 }
 
-/// Says where the time of operations goes: of the cases of this program, or of a bench.
+/// Prints the functions in which operations spend their time: cases of this program, or of a bench.
 ///
 /// # Errors
-/// Perf events are not to be had here, no case matches, or the bench cannot be started.
+/// Perf events are not available here, no case matches, or the bench cannot be started.
 pub fn explain_operations(
     filter: &Filter,
     measuring: &Measuring,
@@ -79,7 +79,7 @@ pub fn explain_operations(
     write(&cases, &[], format)
 }
 
-/// Refuses what cannot be written, before minutes of sampling.
+/// Returns an error for a format that cannot be written, before minutes of sampling.
 fn check_format(format: Format) -> Result<()> {
     match format {
         Format::Markdown => {
@@ -108,7 +108,7 @@ fn write(cases: &[FunctionTimes], notes: &[String], format: Format) -> Result<Ex
     match format {
         Format::Json => page::write_json(&json!({ "notes": notes, "cases": cases }))?,
         Format::Csv => page::write(&function_times_csv(cases)?)?,
-        // Markdown was refused before.
+        // `check_format` has refused Markdown before.
         Format::Terminal | Format::Markdown => {
             let mut text = page::wrap_sentences(notes, layout());
             for case in cases {

@@ -1,13 +1,13 @@
-//! What keeps the machine usable while its file cache is filled.
+//! Protects the other programs of the machine while its file cache is filled.
 //!
-//! * It is refused where less than a reserve is available ([`Bounds`]). The pages of the file are written back, so that the kernel can
-//!   give them up to a task that needs memory.
-//! * The disk is used when no other task wants it ([`IdleAtTheDisk`](crate::kit::scheduling_policy::IdleAtTheDisk)).
-//! * Several times a second the [`Guard`] looks whether others have taken the reserve, and whether anything was swapped or killed;
-//!   then the run ends.
+//! * The run is refused if too little memory is available beyond a reserve ([`Bounds`]). The pages of the file are written back, so
+//!   that the kernel can give them to a task that needs memory.
+//! * The run uses the disk only while no other task does ([`IdleAtTheDisk`](crate::kit::scheduling_policy::IdleAtTheDisk)).
+//! * The [`Guard`] checks twice a second whether other tasks have taken half of the reserve, whether pages were swapped out, and
+//!   whether a process was killed. In each of these cases the run ends.
 //!
-//! A file that is read once costs others the pages that they have not used for longest. What they use again and again is
-//! on another list of the kernel's, from which a single reader takes nothing.
+//! A file that is read once evicts the pages that other programs have not used for the longest time. Pages that they use
+//! repeatedly are on another list of the kernel, from which a single reader evicts none.
 
 use crate::error::{Error, Result, ensure};
 use crate::platform::kernel_files::{KernelFiles, meminfo_bytes};
@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 const MIB: u64 = 1 << 20;
 /// The reserve is this part of all memory …
 const RESERVE_PART: u64 = 10;
-/// … and at least as much as a doctor wants for other measurements, bytes.
+/// … and at least this, bytes: the memory that `syscost doctor` wants for other measurements.
 const LEAST_RESERVE: u64 = 1024 * MIB;
-/// Time between two looks.
+/// Time between two checks of the machine.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// How much of the memory the file may take.
@@ -35,7 +35,7 @@ impl Bounds {
     /// Reads the bounds of this machine. The reserve is a tenth of its memory, at least 1 GiB.
     ///
     /// # Errors
-    /// [`Error::Missing`] where the kernel does not tell, or too little is left.
+    /// [`Error::Missing`] where the kernel does not report its memory, or too little is left.
     pub fn read(files: &KernelFiles) -> Result<Self> {
         let meminfo = files.read_text("proc/meminfo").unwrap_or_default();
         let number = |key: &str| {
@@ -55,7 +55,7 @@ impl Bounds {
         )))
     }
 
-    /// The longest file, bytes.
+    /// The longest file that leaves the reserve free, bytes.
     pub fn longest_file(&self) -> u64 {
         self.available.saturating_sub(self.reserve)
     }
@@ -77,16 +77,16 @@ pub struct Cost {
 pub struct Guard<'a> {
     files: KernelFiles,
     reserve: u64,
-    /// Counts when the run began.
+    /// The kernel's counts when the run began.
     first: Cost,
-    /// When it looked last.
+    /// The time of the last check.
     last: Instant,
     ends: Instant,
     interrupted: &'a dyn Fn() -> bool,
 }
 
 impl<'a> Guard<'a> {
-    /// Begins to watch the machine, for this time at most.
+    /// Starts to watch the machine; the run may last for `time`.
     pub fn begin(reserve: u64, time: Duration, interrupted: &'a dyn Fn() -> bool) -> Self {
         let (files, now) = (KernelFiles::live(), Instant::now());
         let first = read_cost(&files);
@@ -101,7 +101,7 @@ impl<'a> Guard<'a> {
     /// Whether the run may go on.
     ///
     /// # Errors
-    /// [`Error::Disturbed`]: why not.
+    /// [`Error::Disturbed`] with the reason why the run must end.
     pub fn check_machine(&mut self) -> Result<()> {
         ensure(!(self.interrupted)(), || Error::Disturbed("interrupted".into()))?;
         if self.last.elapsed() < LOOK {
@@ -123,7 +123,7 @@ impl<'a> Guard<'a> {
     }
 }
 
-/// Why the run must end, if it must.
+/// A sentence with the reason why the run must end, or `None` if it may go on.
 fn reason_to_end(available: Option<u64>, reserve: u64, cost: Cost) -> Option<String> {
     let left = available.unwrap_or(u64::MAX);
     let why = match cost {
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_for_the_sake_of_others() {
+    fn a_run_ends_when_other_programs_lose_memory() {
         let why = |available, cost| reason_to_end(Some(available), 1 << 30, cost);
         assert_eq!(why(1 << 30, Cost::default()), None);
         let cases = [

@@ -1,8 +1,8 @@
 //! The speed of reading a file again, against its length: from a short file to one longer than the memory.
 //!
 //! One file grows from size to size. At each size it is read from its beginning to its end, once to fill the cache and then
-//! again for the time. Longer than the memory, a file that is read in order leaves the cache before it is read again: then the
-//! disk is measured.
+//! again for the time. If the file is longer than the memory, its pages leave the cache before they are read again, so the disk
+//! is measured.
 
 use super::{Bounds, Cost, Guard};
 use crate::error::{Error, Result};
@@ -17,19 +17,19 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Bytes of one read and of one write. Every size is a multiple.
+/// Bytes of one read and of one write. Every file length is a multiple of it.
 const PIECE: u64 = 4 << 20;
 /// The shortest file, bytes, where there is memory for eight of them: that of the CSE 221 report.
 const SHORTEST: u64 = 512 << 20;
-/// Every size is read again for this time at least.
+/// The least time for which a file of each length is read again.
 const ENOUGH: Duration = Duration::from_secs(1);
-/// Lengths about the size of the memory, in quarters of it: the fall lies between two of them.
+/// The lengths near the size of the memory, in quarters of it. The speed falls between two of them.
 const QUARTERS: [u64; 4] = [2, 3, 4, 5];
 
 /// The points of the curve.
 #[derive(Clone, Debug)]
 pub struct SizeCurve {
-    /// From the shortest file to the longest.
+    /// One point for each length, the shortest file first.
     pub points: Vec<SizePoint>,
     /// Bytes of memory that the cache could take.
     pub memory: u64,
@@ -44,7 +44,7 @@ pub struct SizeCurve {
 pub struct SizePoint {
     /// Length of the file, bytes.
     pub bytes: u64,
-    /// How often it was read again.
+    /// The number of timed readings of the whole file.
     pub rounds: usize,
     /// Bytes a nanosecond, which are GB/s: the median of the rounds.
     pub gb_s: f64,
@@ -56,7 +56,7 @@ pub struct SizePoint {
 ///
 /// # Errors
 /// [`Error::Missing`] where there is no disk, no room on it for the longest file, or no memory; [`Error::Disturbed`] if the guard
-/// ends it before the second point.
+/// ends the run before the second point.
 pub fn measure_size_curve(request: &Request<'_>) -> Result<SizeCurve> {
     // Dropped after the file, so that the group is empty when it goes.
     let (_idle, _group) = begin(request)?;
@@ -95,7 +95,7 @@ fn file_sizes(memory: u64) -> Vec<u64> {
     sizes
 }
 
-/// Lets the file grow to this length and reads it again and again; `None` if the time was over before.
+/// Extends the file to this length and reads it repeatedly; `None` if the time limit passed before a result.
 fn measure_size(
     file: &mut PatternFile,
     bytes: u64,
@@ -111,7 +111,7 @@ fn measure_size(
         file.append_piece(&mut piece)?;
         progress(file.bytes());
     }
-    // This round fills the cache.
+    // The first round fills the cache and is not counted.
     if read_round(file, &mut piece, guard)?.is_none() {
         return Ok(None);
     }
@@ -128,7 +128,7 @@ fn measure_size(
     Ok(Some(SizePoint { bytes, rounds: rounds.len(), gb_s: median(&rounds), from_memory }))
 }
 
-/// Reads the file from its beginning to its end and checks every piece; GB/s, or `None` if the time was over before the end.
+/// Reads the whole file in order and checks every piece. Returns GB/s, or `None` if the time limit passed before the end.
 fn read_round(file: &PatternFile, piece: &mut [u8], guard: &mut Guard) -> Result<Option<f64>> {
     let mut spent = Duration::ZERO;
     for at in (0..file.bytes()).step_by(PIECE as usize) {
@@ -144,24 +144,24 @@ fn read_round(file: &PatternFile, piece: &mut [u8], guard: &mut Guard) -> Result
     Ok(Some(file.bytes() as f64 / spent.as_nanos().max(1) as f64))
 }
 
-/// The free space of the file system that is left to others: the file may take one half.
+/// The file may take the free space of the file system divided by this.
 const SHARE_OF_DISK: u64 = 2;
 
-/// What is asked for.
+/// What to measure, and within which limits.
 pub struct Request<'a> {
     /// Where the file is made: a directory on a disk.
     pub directory: &'a Path,
-    /// A control group of this many bytes is made and stands in for the machine.
+    /// Memory of a control group, bytes, that is made and stands in for the machine; `None` to use the machine.
     pub group: Option<u64>,
-    /// The longest time.
+    /// The time limit of the run.
     pub time: Duration,
-    /// Asked several times a second.
+    /// Returns whether the user has interrupted the run. It is called several times a second.
     pub interrupted: &'a dyn Fn() -> bool,
-    /// Called with the bytes that are made of the longest file, and with its length in bytes.
+    /// Called with the bytes written so far and with the length of the longest file, bytes.
     pub progress: &'a dyn Fn(u64, u64),
 }
 
-/// Checks that the directory is on a disk, gives way to others at the disk, and enters the control group that is asked for.
+/// Checks that the directory is on a disk, takes the idle priority at the disk, and enters the requested control group.
 fn begin(request: &Request<'_>) -> Result<(IdleAtTheDisk, Option<LimitedMemory>)> {
     if let Some(why) = volume::no_disk_reason(request.directory) {
         return Err(Error::Missing(format!("{why}; {}", volume::disk_advice())));
@@ -192,7 +192,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// Runs it in a process of its own: a group takes in a whole process, and an idle priority is a thread's.
+    /// Runs the test in a process of its own: a whole process enters a control group, and the idle priority stays with the thread.
     fn in_a_child(test: impl FnOnce(&Path)) {
         let directory = tempfile::tempdir().expect("a directory");
         run_in_child_process(|| test(directory.path()));
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(file_sizes(256 * MIB), [32, 64, 128, 192, 256, 320].map(|mib| mib * MIB));
     }
 
-    /// A group stands in for a machine.
+    /// A control group with little memory stands in for a machine.
     #[test]
     fn a_file_longer_than_the_memory_comes_from_the_disk() {
         in_a_child(|directory| {

@@ -23,9 +23,9 @@ const QUOTED: usize = 300;
 /// A running command. Dropping it closes its input, which ends it, and kills it if it does not end.
 pub(super) struct Carrier {
     name: String,
-    /// What the shell was given.
+    /// The command line that the shell runs.
     words: String,
-    // Dropped first: it is the input.
+    // Dropped before the process: that closes its input.
     connection: Connection,
     process: Process,
 }
@@ -42,8 +42,8 @@ impl Drop for Process {
 }
 
 impl Carrier {
-    /// Starts the command: on the CPUs that this process was given and not on the measuring one alone, in a process group of its
-    /// own, which an interrupt from the terminal does not reach, and so that it dies with this process.
+    /// Starts the command on all CPUs that this process was given, not only on the measuring one. It runs in its own process group,
+    /// which an interrupt from the terminal does not reach, and is killed when this process dies.
     ///
     /// # Errors
     /// [`Error::Peer`]: it cannot be started.
@@ -51,7 +51,7 @@ impl Carrier {
         let words = given.words();
         let mut command = Command::new("sh");
         command.args(["-c", &words]);
-        // Those of a measuring process would make `syscost peer` on this machine another one.
+        // The variables of a measuring process would turn a `syscost peer` on this machine into a measuring process.
         let own = std::env::vars_os().map(|(name, _)| name);
         own.filter(|name| name.as_bytes().starts_with(b"SYSCOST_"))
             .for_each(|name| _ = command.env_remove(name));
@@ -74,7 +74,7 @@ impl Carrier {
         &self.name
     }
 
-    /// Sends a request; whether the command still reads.
+    /// Sends a request. Returns whether the command still reads its input.
     pub(super) fn send_request(&mut self, ask: &Ask) -> bool {
         self.connection.send_request(ask)
     }
@@ -82,7 +82,7 @@ impl Carrier {
     /// Receives the next answer.
     ///
     /// # Errors
-    /// [`Error::Peer`]: the peer ends the conversation, answers nothing in time, or sends something else.
+    /// [`Error::Peer`]: the peer ends the conversation, does not answer in time, or sends an invalid line.
     pub(super) fn receive(&mut self, patience: Duration) -> Result<Answer> {
         match self.connection.receive(patience) {
             Ok(Answer::Ended(sentence)) => Err(Error::peer(&self.name, farewell(&sentence))),
@@ -103,7 +103,7 @@ impl Carrier {
         }
     }
 
-    /// The error of a control that does not work, with the command, its exit status and the end of its standard error.
+    /// The error of a failed control: names the command, its exit status and the end of its standard error.
     pub(super) fn error(&mut self, happened: &str) -> Error {
         let ended = match process::wait_within(&mut self.process.0, MOMENT) {
             Ok(Some(status)) => format!(", {status}"),
@@ -115,7 +115,7 @@ impl Carrier {
 }
 
 impl Given {
-    /// The shell words that start the peer. ssh asks nothing, and gives up soon where a host does not answer.
+    /// The shell words that start the peer. The options make ssh ask no questions and give up soon if a host does not answer.
     fn words(&self) -> String {
         let host = quote_for_shell(&self.address);
         let by_ssh = || format!("ssh -o BatchMode=yes -o ConnectTimeout=10 -- {host} syscost peer");
@@ -123,7 +123,7 @@ impl Given {
     }
 }
 
-/// What the peer said at its end, in printable form: of limited length and without control characters.
+/// The last sentence of the peer in printable form: cut to a limited length, without control characters.
 fn farewell(sentence: &str) -> String {
     format!("it ended the conversation: {}", inert::neutralize_line(sentence, QUOTED))
 }

@@ -14,7 +14,7 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 
 /// The variable with the address of the peer.
 pub const VARIABLE: &str = "SYSCOST_PEER";
-/// The variable with the command that starts it.
+/// The variable with the shell command that starts the peer.
 pub const COMMAND_VARIABLE: &str = "SYSCOST_PEER_COMMAND";
 
 /// The peer to connect to.
@@ -37,14 +37,14 @@ impl Given {
 /// A connection to a peer.
 pub struct Client {
     carrier: Carrier,
-    /// Its port is that of no socket.
+    /// The address of the peer. Its port belongs to no socket and is not used.
     address: SocketAddr,
     wire: Wire,
 }
 
-/// The data port of a service.
+/// How to reach the data port of a service.
 pub struct Way {
-    /// Its address.
+    /// The address and port.
     pub address: SocketAddr,
     /// The secret with which every stream and every datagram begins.
     pub secret: Secret,
@@ -221,8 +221,8 @@ impl Way {
     }
 }
 
-/// Checks that the peer was reached by the family of addresses by which it was called. Behind a translation of addresses
-/// of one family it is reached at another than was called.
+/// Checks that the address that was called and the one that was reached are of the same family (IPv4 or IPv6). A translation
+/// within one family may change the address itself.
 fn check_same_family(called: SocketAddr, reached: SocketAddr) -> std::result::Result<(), String> {
     let (called, reached) = (called.ip().to_canonical(), reached.ip().to_canonical());
     if called.is_ipv4() == reached.is_ipv4() {

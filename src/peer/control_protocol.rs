@@ -1,4 +1,4 @@
-//! The control: its messages, one JSON value on each line, the server first; and the limits of a server.
+//! The messages of the control, one JSON value on each line, and the limits of a server. The server sends the first line.
 
 use crate::environment::Station;
 use serde::{Deserialize, Serialize};
@@ -36,9 +36,9 @@ pub enum Ask {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// The first line. Then the server opens a data port for a first stream, from anywhere.
+    /// The first line. After it the server opens a data port and accepts a first stream from any address.
     Hello(Hello),
-    /// The last line before the first request: the first stream has come, and shown the addresses of both ends.
+    /// The last line before the first request: the server has accepted the first stream and so knows the addresses of both ends.
     Welcome(Box<Welcome>),
     /// The data port is open.
     Opened(Opened),
@@ -50,7 +50,7 @@ pub enum Answer {
     Ended(String),
 }
 
-/// The first line. Another version may say more in it.
+/// The content of the first line. Another version may add fields.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Hello {
     /// The [`VERSION`] of the server.
@@ -73,7 +73,7 @@ pub struct Open {
     pub service: Service,
     /// Size of a message, bytes; 0 for a sink and a greeter.
     pub bytes: u32,
-    /// Data streams; 1 for datagrams and for a greeter.
+    /// The number of data streams; 1 for datagrams and for a greeter.
     pub streams: u32,
 }
 
@@ -85,9 +85,9 @@ pub enum Service {
     Echo,
     /// Answers each complete message with one byte: its number, counted from 1, modulo 256.
     Reply,
-    /// Sends each datagram back that begins with the secret.
+    /// Sends back each datagram that begins with the secret.
     DatagramEcho,
-    /// Receives batches: a length of eight bytes and as many bytes; it answers with the length.
+    /// Receives batches, each a length of eight bytes and then that number of bytes. Answers each batch with the length.
     Sink,
     /// Accepts connections one after another: it receives the secret, answers with one byte, and waits for the end.
     Greeter,
@@ -96,9 +96,9 @@ pub enum Service {
 /// The data port of a service.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Opened {
-    /// Its port.
+    /// The port number.
     pub port: u16,
-    /// The secret.
+    /// The secret with which data sockets must begin.
     pub secret: [u8; SECRET_BYTES],
 }
 
@@ -107,12 +107,12 @@ pub struct Opened {
 pub struct Counted {
     /// Messages, batches or connections.
     pub messages: u64,
-    /// Received bytes.
+    /// Bytes that the server has received.
     pub bytes: u64,
 }
 
 impl Open {
-    /// Why the request is invalid, if it is.
+    /// The reason why the request is invalid, or `None` if it is valid.
     pub fn invalid_reason(&self) -> Option<String> {
         let Self { service, bytes, streams } = *self;
         let (least, largest, most) = match service {
@@ -130,21 +130,21 @@ impl Open {
     }
 }
 
-/// Time for the first answer of the server: a login, and the start of a container's command.
+/// Time limit for the first answer of the server, which covers a login or the start of a command in a container.
 pub const START_PATIENCE: Duration = Duration::from_secs(20);
-/// Data streams that wait for their secret. One more evicts the oldest.
+/// The most data streams that may be waiting for their secret. One more evicts the oldest.
 pub const MOST_AT_DOOR: usize = 64;
-/// Time for a data socket to connect and to send its secret.
+/// Time limit for a data socket to connect and to send its secret.
 pub const DATA_PATIENCE: Duration = Duration::from_secs(5);
-/// Time for all data streams of a service. The first stream may be tried at several addresses.
+/// Time limit for all data streams of a service to connect. The client may try several addresses for the first stream.
 pub const MEETING_PATIENCE: Duration = Duration::from_secs(30);
-/// Time for which a client may leave data unread, and the server a request.
+/// Time limit for a client to read data, and for the server to answer a request.
 pub const READ_PATIENCE: Duration = Duration::from_secs(10);
-/// Period of the tests whether a session has reached a limit.
+/// Period at which the server checks whether a session has reached a limit.
 pub const GLANCE: Duration = Duration::from_millis(200);
-/// Duration of a session: longer than the longest case at full scale.
+/// The longest session: longer than the longest case at full scale.
 pub const LONGEST_SESSION: Duration = Duration::from_secs(3600);
-/// Duration without a request or data: a client whose machine has lost its network is forgotten.
+/// The longest time without a request or data. After it the server drops the client, whose machine may have lost its network.
 pub const LONGEST_SILENCE: Duration = Duration::from_secs(60);
 /// Stack of a server thread, bytes: its buffers are on the heap.
 pub const STACK: usize = 256 << 10;
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_served_is_told() {
+    fn an_invalid_request_has_a_reason() {
         let open = |service, bytes, streams| Open { service, bytes, streams }.invalid_reason();
         assert_eq!(open(Service::Echo, 1, 1), None);
         assert_eq!(open(Service::DatagramEcho, 56, 1), None);

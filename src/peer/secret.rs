@@ -1,4 +1,4 @@
-//! What every data stream and every datagram begins with.
+//! The secret with which every data stream and every datagram begins.
 
 use super::control_protocol::SECRET_BYTES;
 use crate::error::{Error, Result};

@@ -19,17 +19,19 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 use threshold::wait_until_readable;
 
-/// Where the first stream is accepted. The first is of both families, unless the kernel has no IPv6.
+/// The addresses at which the first stream is accepted, in order of trial. `::` accepts both families, unless the kernel has no
+/// IPv6.
 const ANYWHERE: [SocketAddr; 2] = [
     SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0),
     SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0),
 ];
-/// What the first stream is for: nothing is sent by it.
+/// The service of the first stream, which shows the client's address and carries no data.
 const MEETING: Open = Open { service: Service::Sink, bytes: 0, streams: 1 };
 
 /// The reason for which the server ends a session; `None` where the control has ended or failed.
 type Farewell = Option<String>;
 
+/// A sentence if the client sent an invalid or too long line; `None` if the control ended or failed.
 fn farewell(why: NoMessage) -> Farewell {
     let is_other_protocol = matches!(why, NoMessage::Long(_) | NoMessage::Invalid(_));
     is_other_protocol.then(|| "that is no sentence of the protocol".into())
@@ -40,7 +42,7 @@ fn farewell(why: NoMessage) -> Farewell {
 pub fn serve(input: File, output: File) {
     let mut session = Session { input, output, lines: Lines::new(LONGEST) };
     if let Err(Some(sentence)) = session.serve_client() {
-        // Fails if the client has gone meanwhile.
+        // Fails if the client has closed the control meanwhile.
         let _ = session.send(&Answer::Ended(sentence));
     }
 }
@@ -98,8 +100,8 @@ impl Session {
         }
     }
 
-    /// Opens a service at one of these addresses, and waits for its streams. A client that sends a line meanwhile, or ends, has
-    /// given it up.
+    /// Opens a service at one of these addresses, and waits for its streams. If the client sends a line meanwhile, or closes the
+    /// control, it has given the service up.
     fn open_service(
         &self,
         at: &[SocketAddr],
@@ -120,18 +122,18 @@ impl Session {
     }
 }
 
-/// The address of data sockets: the own one of the first stream, with any port.
+/// The address for data sockets: the local address of the first stream, with any port.
 fn data_address(own: SocketAddr) -> SocketAddr {
     let mut address = own;
     address.set_port(0);
-    // It keeps the interface of a link-local address, which an address of IPv4 has not.
+    // An IPv6 address is kept whole, because a link-local one includes its interface; an IPv4 address has none.
     if own.ip().to_canonical().is_ipv4() {
         address.set_ip(own.ip().to_canonical());
     }
     address
 }
 
-/// The sentence on a limit that a session has reached, after this time in all and this time without a request or data.
+/// A sentence on the limit that a session has reached, or `None`. `total` is its age, `silent` the time without a request or data.
 fn exceeded_limit(total: Duration, silent: Duration) -> Option<String> {
     if total > LONGEST_SESSION {
         return Some(format!("{} s are what it gives one client", LONGEST_SESSION.as_secs()));
@@ -145,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_is_told_in_a_sentence() {
+    fn a_reached_limit_is_described_in_a_sentence() {
         let (long, short) = (LONGEST_SESSION + GLANCE, LONGEST_SILENCE);
         assert_eq!(exceeded_limit(LONGEST_SESSION, short), None);
         assert!(exceeded_limit(long, short).unwrap().contains("gives one client"));

@@ -8,7 +8,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::net::IpAddr;
 
-/// The longest text of a description, characters: that of a kernel command line.
+/// The longest text of a description, characters: the length limit of a kernel command line.
 const LONGEST_TEXT: usize = 4096;
 /// The longest name of a driver, bytes (`ETHTOOL_BUSINFO_LEN`, with its terminator).
 const LONGEST_DRIVER: usize = 32;
@@ -16,7 +16,7 @@ const LONGEST_DRIVER: usize = 32;
 /// The description of this machine, with the interface between these addresses.
 pub(super) fn describe_this_machine(own: IpAddr, other: IpAddr) -> Station {
     let files = KernelFiles::live();
-    // A machine without an identifier is identified by that of its boot.
+    // A machine without an identifier is identified by its boot id.
     let number = files
         .read_first_line("etc/machine-id")
         .or_else(|| files.read_first_line("proc/sys/kernel/random/boot_id"));
@@ -27,7 +27,7 @@ pub(super) fn describe_this_machine(own: IpAddr, other: IpAddr) -> Station {
     }
 }
 
-/// A hash that distinguishes a text from others and does not reveal it: sixteen hexadecimal digits.
+/// A hash of sixteen hexadecimal digits that distinguishes texts without revealing them.
 fn pseudonym(text: &str) -> String {
     let hash = Sha256::digest(format!("syscost peer identity {text}"));
     hash[..8].iter().map(|byte| format!("{byte:02x}")).collect()
@@ -72,14 +72,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_this_machine_says_of_itself_is_believed_word_for_word() {
+    fn the_description_of_this_machine_passes_unchanged() {
         let local = "127.0.0.1".parse().unwrap();
         let told = describe_this_machine(local, local);
         assert_eq!(sanitize_station(&told), Some(told));
     }
 
     #[test]
-    fn what_another_says_moves_no_terminal_and_is_not_long() {
+    fn a_received_description_is_cut_and_has_no_control_characters() {
         let mut told = Station { identity: "0123456789abcdef".into(), ..Station::default() };
         told.fingerprint.cpu_model = Some("\u{1b}[2J fast".into());
         told.fingerprint.kernel_command_line = Some("x".repeat(60_000));
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_numbers_must_be_what_it_should() {
+    fn an_invalid_identity_or_driver_name_is_refused() {
         let named = |identity: &str, driver: usize| Station {
             identity: identity.into(),
             interface: Some(Interface { driver: Some("d".repeat(driver)), ..Interface::default() }),

@@ -1,11 +1,11 @@
 //! # What is timed
 //! Mapping memory, and what becomes of its pages. `first-touch`: mapping fresh anonymous memory, touching each of its
-//! pages once, and unmapping it: what a program pays for memory that it requests and uses. `map`: mapping and unmapping
+//! pages once, and unmapping it: the price of memory that a program requests and uses. `map`: mapping and unmapping
 //! without a touch. `populate`: the same with `MAP_POPULATE`, so that the kernel makes all pages at once and no fault
-//! occurs. `mprotect`: taking the permission to write touched memory and giving it again, two calls. `dontneed`: giving
+//! occurs. `mprotect`: removing the permission to write touched memory and granting it again, two calls. `dontneed`: giving
 //! touched pages back and keeping the mapping, one call. `brk`: moving the end of the data segment up and down again,
 //! two calls, untouched.
-//! `msync`: writing back to the disk what was written to a shared file mapping. `mremap-move` and `mremap-grow`: moving touched
+//! `msync`: writing the modified pages of a shared file mapping back to the disk. `mremap-move` and `mremap-grow`: moving touched
 //! pages to other addresses, and making a mapping longer and shorter. `madvise-…`: marking pages as free, making them before they
 //! are touched, taking those of a file out of memory, and making one huge page of 512. `huge-split`: making one page of a
 //! huge page read-only. `migrate`: moving pages to another NUMA node. `shootdown-protect/N` and `shootdown-unmap/N`: the two
@@ -13,30 +13,31 @@
 //! whose translations the kernel must flush.
 //!
 //! # What is not
-//! In `mprotect` and `dontneed` the touches that make the pages, which are base pages. Reading the counters.
+//! The touches that make the pages of `mprotect` and `dontneed`, which are base pages. Reading the counters.
 //!
 //! # How we know
-//! By the kernel's count of minor faults over each sample: with pages of 4 KiB one per touch, with huge pages one per
-//! 2 MiB, with folios a number between. Where memory is touched or populated there must be at least one per page of the largest
-//! size in use; `first-touch/1MiB` takes base pages, so that every page must fault. Where memory is not touched, there may not be
-//! one per iteration; no fault may have read a device. A witness counts the system calls of some iterations: the named calls, once
-//! each. After `dontneed` every page must fault again: that is counted between the calls. The answer of every call is checked. Single operations on pages are checked one by one: after `msync`
-//! the next write to each page is a fault, since the page is clean; moved pages are resident at the new addresses; smaps(5) shows
-//! huge and lazily freed pages, and mincore(2) those that were made or taken away. `interrupts` of a shootdown is the growth of the
-//! line `TLB` of /proc/interrupts by iteration; its threads must stay on their CPUs.
+//! The kernel counts minor faults over each sample: with pages of 4 KiB one per touch, with huge pages one per
+//! 2 MiB, with folios a number between these. Where memory is touched or populated there must be at least one per page of the
+//! largest size in use; `first-touch/1MiB` takes base pages, so that every page must fault. Where memory is not touched, there must
+//! be fewer than one per iteration; no fault may have read a device. A witness counts the system calls of some iterations: the
+//! named calls, once each. After `dontneed` every page must fault again, which is counted between the calls. The result of every
+//! call is checked. Single operations on pages are checked one by one: after `msync` the next write to each page is a fault,
+//! since the page is clean; moved pages are resident at the new addresses; smaps(5) shows huge and lazily freed pages, and
+//! mincore(2) shows pages that were made or taken away. `interrupts` of a shootdown is the growth of the line `TLB` in
+//! /proc/interrupts for each iteration; the other threads must stay on their CPUs.
 //!
 //! # What fools it
 //! Transparent huge pages (`/sys/kernel/mm/transparent_hugepage/enabled`): they change the number of faults by up to
 //! a factor of 512 and the time by several times. The fingerprint records the mode; within it the kernel decides. A
 //! control group near its limit reclaims memory at every fault. The kernel may keep freed pages for this CPU and hand
 //! them out again at once, but not in large numbers: the price of a page grows with their number. The C library keeps
-//! memory that it has mapped: a program's `malloc` and `free` cost this only above its thresholds. A processor that flushes
-//! others by an instruction (AArch64, AMD's INVLPGB) has no `interrupts`. In a guest the interrupt waits until the other
-//! virtual CPU runs.
+//! memory that it has mapped: a program's `malloc` and `free` pay this price only above the library's thresholds. A processor
+//! that flushes others by an instruction (AArch64, AMD's INVLPGB) has no `interrupts`. In a guest the interrupt waits until the
+//! other virtual CPU runs.
 //!
 //! # Reading the number
-//! Divided by the bytes it is the price of the first use of memory; zeroing a byte cannot cost less than writing it.
-//! The difference between `first-touch` and `populate` is the exceptions, between `populate` and `map` the pages.
+//! The time divided by the bytes is the price of the first use of memory; zeroing a byte cannot cost less than writing it.
+//! `first-touch` less `populate` is the cost of the exceptions, and `populate` less `map` that of the pages.
 //!
 //! # Source
 //! lmbench's `lat_pagefault` and `lat_mmap` (McVoy and Staelin 1996); libMicro's `msync`; the kernel's selftests of mm; mmap(2),
@@ -75,8 +76,8 @@ pub const GROUP: Group = Group::new("mapping", include_str!("mapping.rs"), cases
 
 /// Memory that is left for other programs, bytes.
 const MARGIN: u64 = 64 << 20;
-/// From this size on an iteration takes milliseconds and is timed by itself: batches of several lengths, which show
-/// that time is proportional, would take seconds.
+/// From this size on, bytes, an iteration takes milliseconds and is timed by itself. Batches of several lengths, which show
+/// that time is proportional to their length, would take seconds.
 const SINGLE: usize = 16 << 20;
 
 const MIB: usize = 1 << 20;
@@ -99,7 +100,7 @@ fn cases() -> Vec<Case> {
     .collect()
 }
 
-/// Pages of a file in memory have no device to go to.
+/// Adds the need for a disk to the cases that write pages of a file back or evict them: a file in memory has no device.
 fn add_disk_need(case: Case) -> Case {
     if ["msync", "madvise-pageout"].iter().any(|name| case.name.starts_with(name)) {
         // Threads of the kernel write the pages.
@@ -118,7 +119,7 @@ fn linear_or_single(case: Case, bytes: usize) -> Case {
     if bytes < SINGLE { case.claim(Claim::Linear) } else { case.one_by_one() }
 }
 
-/// Performs `n` operations, in one bracket or, if they are long, in a bracket each.
+/// Times `n` operations in one bracket, or long operations (of many `bytes`) in one bracket each.
 #[inline(always)]
 fn time_operations(n: u64, bytes: usize, clock: &Clock, mut once: impl FnMut()) -> Ticks {
     if bytes < SINGLE {
@@ -127,7 +128,7 @@ fn time_operations(n: u64, bytes: usize, clock: &Clock, mut once: impl FnMut()) 
     (0..n).map(|_| clock.time(&mut once)).sum()
 }
 
-/// As [`time_operations`], for operations that may be refused. Returns the last refusal.
+/// As [`time_operations`], for operations that may fail. Returns the ticks, or the last error.
 #[inline(always)]
 fn time_fallible(n: u64, bytes: usize, clock: &Clock, once: impl Fn() -> Result<()>) -> Result<Ticks> {
     let mut refused = None;
@@ -152,7 +153,7 @@ fn touched_region(bytes: usize) -> Result<Region> {
 fn first_touch_case<const BYTES: usize>(name: &'static str, title: &'static str) -> Case {
     let set_up = set_up(|_| {
         check_room(BYTES)?;
-        // A huge page is one fault, whatever part of it is touched. Memory of less than one rarely has it.
+        // A huge page takes one fault, however much of it is touched. Memory shorter than a huge page rarely gets one.
         let base_pages = (BYTES < SINGLE).then(NoHugePages::start).flatten();
         Ok(move |n: u64, clock: &Clock| {
             let _held = &base_pages;
@@ -266,7 +267,7 @@ fn dontneed_case(size: &str, bytes: usize) -> Case {
         .predict(500.0 + pages * 100.0, 1_000.0 + pages * 200.0, why)
 }
 
-/// Touching pages that were given back must fault.
+/// Checks that each page that was given back has faulted when it was touched again.
 fn check_pages_refaulted(faults: Faults, pages: u64) -> Result<()> {
     if faults.minor >= pages {
         return Ok(());
@@ -283,7 +284,7 @@ fn brk_case(size: &str, bytes: usize) -> Case {
             return Err(Error::Missing(limit::refused_mapping_message(bytes as u64, Errno::ENOMEM.into())));
         }
         Ok(move |n: u64, clock: &Clock| {
-            // Between two batches the allocator may have moved it.
+            // Read anew, since the allocator may have moved the break between two batches.
             let end = operation::program_break();
             time_calls("brk, in the timed loop", n, clock, || operation::grow_and_shrink(end, bytes))
         })
@@ -293,10 +294,10 @@ fn brk_case(size: &str, bytes: usize) -> Case {
     case.predict(300.0, 1_700.0, "two entries, a note made longer and shorter again")
 }
 
-/// The largest page that the kernel uses unasked, as it is set when the first batch is judged.
+/// The largest page that the kernel uses by default, bytes, by the setting at the time when the first batch is judged.
 static LARGEST: LazyLock<usize> = LazyLock::new(read_largest_default_page);
 
-/// The claim that all of fresh memory was touched: a fault for each page, of the largest size that may be in use.
+/// The claim that all of the memory was fresh and touched: at least one fault for each page of the largest size in use.
 fn claim_all_touched<const BYTES: usize>(delta: &Delta, iterations: u64) -> Judged {
     let base = process::page_size() as usize;
     let page = if inheritance::is_thp_disabled() { base } else { base.max(*LARGEST) };
@@ -331,7 +332,7 @@ fn with_touch_claims<const BYTES: usize>(case: Case) -> Case {
 
 const UNTOUCHED: Claim = Claim::AtMost(claim_untouched);
 
-/// The claim that no page was touched: there is hardly a fault, and not one per iteration.
+/// The claim that no page was touched: at most 16 faults, and one more for every ten iterations.
 fn claim_untouched(delta: &Delta, iterations: u64) -> Judged {
     /// Faults that the measuring program itself may cause.
     const OWN: u64 = 16;

@@ -1,5 +1,5 @@
 //! # What is timed
-//! Groups of tasks that send messages to each other. A chat or a server of many clients does the same. A group has ten
+//! Groups of tasks that send messages to each other. A chat or a server with many clients does the same. A group has ten
 //! senders and ten receivers; in a round every sender writes a message of 100 bytes to every receiver of its group. The
 //! tasks may run on every CPU that the process may use, so the scheduler decides. An iteration is one round of all
 //! groups.
@@ -12,11 +12,12 @@
 //!
 //! # What fools it
 //! The measuring thread sleeps on its own CPU meanwhile, so that CPU is one of those that the tasks share. Whether the
-//! scheduler gathers a group on one CPU or spreads it changes the result by a multiple, and a process keeps its habit: compare
+//! scheduler gathers a group on one CPU or spreads it changes the result severalfold, and each process keeps its pattern: compare
 //! over many processes. In a long batch the senders run ahead until the pipes are full.
 //!
 //! # Reading the number
-//! Time of a round; `elements` a second are messages. A message costs two system calls and a share of a wake-up and a switch.
+//! The figure is the time of a round; `elements` a second are messages. A message costs two system calls and a share of a
+//! wake-up and a switch.
 //!
 //! # Source
 //! hackbench (R. Russell, 2000), which is `perf bench sched messaging`.
@@ -35,16 +36,16 @@ use std::sync::atomic::Ordering::SeqCst;
 
 pub const GROUP: Group = Group::new("messaging", include_str!("messaging.rs"), cases);
 
-/// Senders of a group, and receivers.
+/// The number of senders in a group, and also of receivers.
 const SIDE: usize = 10;
 /// Bytes of a message.
 const MESSAGE: usize = 100;
-/// Milliseconds after which a round hangs.
+/// Time after which a round counts as hung, ms.
 const PATIENCE: u16 = 10_000;
 
 /// Indices into the shared page.
 mod word {
-    /// The number of the batch, on which the tasks sleep.
+    /// The number of the batch. The tasks sleep on this word.
     pub(super) const BATCH: usize = 0;
     pub(super) const ROUNDS: usize = 1;
     /// Tasks that have finished.
@@ -81,7 +82,7 @@ fn messaging_case(channel: &str, make: Make, kind: Kind, kinds: &str, groups: us
         .predict(count * 400.0, count * 5_000.0, "two calls a message, and a wake-up of some")
 }
 
-/// Both ends of a channel: that to read from, and that to write to.
+/// Makes a channel. Returns the end to read from and the end to write to.
 type Make = fn() -> Result<[OwnedFd; 2]>;
 
 fn make_pipe() -> Result<[OwnedFd; 2]> {
@@ -153,7 +154,7 @@ impl Messaging {
     }
 }
 
-/// The tasks move between CPUs on purpose, so they are not reported as partners, which stay.
+/// The tasks move between CPUs on purpose, so they are not reported as partners, which must stay on their CPUs.
 impl Subject for Messaging {
     fn run(&mut self, rounds: u64, clock: &Clock) -> Result<Ticks> {
         let rounds = u32::try_from(rounds).unwrap_or(u32::MAX);
@@ -187,9 +188,9 @@ impl Subject for Messaging {
 struct Member {
     page: Arc<Words>,
     end: Arc<OwnedFd>,
-    /// Number of all tasks.
+    /// The number of tasks in all groups.
     all: u32,
-    /// The last batch.
+    /// The number of the last batch that this task has done.
     seen: u32,
     work: Box<dyn FnMut(u32) -> nix::Result<()> + Send>,
 }
@@ -205,6 +206,7 @@ impl Member {
         Partner::start(kind, (cpu, Class::Ordinary), roaming(move || self.step()), nudge)
     }
 
+    /// Sleeps until the number of the batch changes, and works in a new batch. Returns 0.
     fn step(&mut self) -> i64 {
         wait(&self.page[word::BATCH].value, self.seen, Reach::Shared);
         let batch = self.page[word::BATCH].value.load(SeqCst);
@@ -220,13 +222,13 @@ impl Member {
             self.page[word::REFUSED].value.store(errno as u32, SeqCst);
         }
         if self.page[word::DONE].value.fetch_add(1, SeqCst) + 1 == self.all {
-            // Without it the measuring thread says that the tasks did not finish.
+            // If this write fails, the measuring thread reports that the tasks did not finish.
             let _ = write(&*self.end, &[1]);
         }
     }
 }
 
-/// Work of a receiver: the messages of all senders of its group.
+/// The work of a receiver: it reads the messages of all senders of its group.
 fn receive(near: OwnedFd, page: Arc<Words>) -> Box<dyn FnMut(u32) -> nix::Result<()> + Send> {
     let mut message = [0; MESSAGE];
     Box::new(move |rounds| {
@@ -238,7 +240,7 @@ fn receive(near: OwnedFd, page: Arc<Words>) -> Box<dyn FnMut(u32) -> nix::Result
     })
 }
 
-/// Work of a sender: a message to every receiver of its group, round after round.
+/// The work of a sender: in each round it writes a message to every receiver of its group.
 fn send(far: Arc<Vec<OwnedFd>>) -> Box<dyn FnMut(u32) -> nix::Result<()> + Send> {
     Box::new(move |rounds| {
         for _ in 0..rounds {

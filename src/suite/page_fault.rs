@@ -5,25 +5,25 @@
 //! write-protected page writable (`write-protect`); ask another thread to fill the page (`userfaultfd`). `second-touch`
 //! and `third-touch` touch the same page again after it was read from the disk: the second after its mapping was
 //! removed, the third without. `sparse-40GB` touches a mapped file of 40 GB that is one hole, at index 0 or at a random
-//! page, each time after it was opened and mapped anew; for `alone` the kernel is advised to take the touched page
-//! only.
+//! page, each time after it was opened and mapped anew; for `alone` the kernel is advised to bring in only the touched
+//! page.
 //!
 //! # What is not
 //! Making the next touch a fault again: `madvise(MADV_DONTNEED)`, `mprotect`, the fork and the child's end, and
 //! evicting the file from the page cache (`fsync` once, then `POSIX_FADV_DONTNEED`), which needs no root. The page
-//! tables exist, except for the first huge page and for `sparse-40GB`. Huge pages have their turns, so that as much
-//! memory lies between two touches of one in a small batch as in a large one. The loop that touches is in the number,
-//! and so is the clock's bracket of some 10 ns where a touch is timed by itself (`major`).
+//! tables exist, except for the first huge page and for `sparse-40GB`. Huge pages are used in turn, so that in a small
+//! batch as much memory lies between two touches of the same page as in a large one. The number includes the loop that
+//! touches and, where a touch is timed by itself (`major`), the clock's bracket of some 10 ns.
 //!
 //! # How we know
 //! Around each timed part the kernel's own count of this thread's faults is read. It must be one per touch, minor or
-//! major as the id says; where one fault may serve many touches, at least one and at most one per touch. A touch of a
-//! file that was another kind of fault than its case says is discarded and repeated; the evidence says how many were.
+//! major as the id says; where one fault may serve many touches, at least one and at most one per touch. If a touch of a
+//! file was another kind of fault than its case says, it is discarded and repeated; the evidence says how many were.
 //! Before pages are read from the disk, `mincore` must find none of the file in the page cache, and `cachestat` none
 //! that is being read; the kernel must charge the thread with the bytes read from a device; each byte is compared with
 //! what was written. The file system must be on a disk: memory (tmpfs, ramfs, zram) is refused, and so is a loop
-//! device that reads through the cache of the file below it. `mincore` must show that huge pages came whole with their
-//! first byte. The handler of `userfaultfd` counts what it fills.
+//! device that reads through the cache of the file below it. `mincore` must show that the touch of its first byte
+//! makes all of a huge page resident. The handler of `userfaultfd` counts what it fills.
 //!
 //! # What fools it
 //! Dividing by pages: one fault maps up to sixteen cached neighbours (fault-around), and all of a large folio,
@@ -38,7 +38,7 @@
 //! the disk. In a guest the host may have the page in its cache, and a disk has a cache too: reads are then faster
 //! than the medium. The kernel counts a fault as major if it had to be retried, even if no device was involved: all
 //! faults that `userfaultfd` resolves are major. A write after `mprotect` has returned the permission causes no fault
-//! on kernels that see that the page is not shared (since Linux 5.19); the evidence says whether it did. A control
+//! on kernels that see that the page is not shared (since Linux 5.19); the evidence says whether there was one. A control
 //! group near its limit reclaims memory at every fault. With read-ahead a touch waits for milliseconds, and kernel
 //! threads, which read the rest, use this CPU for some hundredths of that time: such samples are rightly counted as
 //! disturbed.
@@ -83,18 +83,18 @@ fn cases() -> Vec<Case> {
         .collect()
 }
 
-/// Pages are unmapped, protected, evicted or shared before they are touched, which is untimed and takes a hundred times as
-/// long as some touches.
+/// Sets the timed share of a case to at most 1 %: before each touch the pages are unmapped, protected, evicted or shared. That is
+/// untimed and takes a hundred times as long as some touches.
 fn limit_timed_share(case: Case) -> Case {
     let share = case.timed_share.min(0.01);
     case.timed_share(share)
 }
 
-/// Adds the claims that are judged for every timed part, and for the whole batch by what the trial counts itself.
+/// Adds the claims on faults: one is judged for every timed part, the other for the whole batch by the counters of the trial.
 fn with_fault_claims(case: Case, expected: Expected) -> Case {
     let case = case.claim(Claim::Checked(expected.claim()));
     match expected {
-        // Where the kernel counts none, the report of the subject makes the case unwitnessed.
+        // If the kernel counts no faults, the subject's report makes the case unwitnessed.
         Expected::OneEach | Expected::OneEachOfAnyKind if counts_faults() => {
             case.claim(Claim::Counted(touch::check_fault_each))
         }

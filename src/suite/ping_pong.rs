@@ -6,7 +6,7 @@
 //! yields as well.
 //!
 //! # What is not
-//! The partner's start, and the reading of its counters. Everything that either end does for a round trip is timed.
+//! The start of the partner, and the reading of its counters. Everything that either end does for a round trip is timed.
 //!
 //! # How we know
 //! The kernel's accounts of both ends are read before and after each sample: on one CPU each end must have left it at
@@ -20,11 +20,11 @@
 //! for the exit from the host's halt; the kernel may poll for a while before it idles (`haltpoll`), which makes the
 //! cost bimodal. In `cross-cpu-awake` a task of the idle class spins on each of the two CPUs. The two CPUs are the
 //! measuring one and the highest other; on a machine with several sockets another choice gives another number. Two
-//! ends that are awake can fall into step, so that each finds its token before it sleeps: that is another operation,
+//! ends that are awake can run in lockstep, so that each finds its token before it sleeps: that is another operation,
 //! and the case is tried again. The scheduler may run the woken task at once or let the waker continue: both are two
-//! switches. `yield` runs whatever the scheduler chooses; the evidence says what it chose. No function of ours returns behind a
-//! switch. One that does, as read(2) of the C library, is mispredicted, since the kernel overwrites the processor's stack of return
-//! addresses: in a guest on Zen 4 pipes took 3.96 µs without such a return, 4.40 with one at one end, 4.76 with one at both.
+//! switches. `yield` runs whatever the scheduler chooses; the evidence says what it chose. In our loops no function returns after a
+//! switch. Such a return, as from read(2) of the C library, is mispredicted, since the kernel overwrites the return stack buffer of
+//! the processor: in a guest on Zen 4 pipes took 3.96 µs without such a return, 4.40 with one at one end, 4.76 with one at both.
 //!
 //! # Reading the number
 //! The control is the same calls in one process: two transfers. What the round trip costs beyond it is two switches,
@@ -87,7 +87,7 @@ fn kind_plural(kind: Kind) -> &'static str {
     if kind == Process { "processes" } else { "threads" }
 }
 
-/// Channels whose tokens are read and written.
+/// The channels whose token is passed by read(2) and write(2).
 const BY_DESCRIPTOR: [&str; 5] = ["pipe", "eventfd", "unix-stream", "unix-datagram", "fifo"];
 
 /// A case of the round trip over this channel for each placement of the partner.
@@ -124,7 +124,7 @@ fn expected_cycles(placement: Placement) -> (f64, f64, &'static str) {
     }
 }
 
-/// The channel can be opened and used: a call may be forbidden, or a table full.
+/// The need that the channel can be opened and used. A sandbox may forbid a call, or a table of the kernel may be full.
 fn channel_need(way: &'static str) -> Need {
     match way {
         "mqueue" => Need::new(|place| try_channel(Queue::pair, place)),
@@ -164,7 +164,7 @@ fn transfer_control<C: Channel>(name: &'static str, open: Open<C>) -> SetUp {
     })
 }
 
-/// One word that both ends poll: the cache line moves, and neither end sleeps.
+/// A case with one word that both ends poll: the cache line moves between CPUs, and neither end sleeps.
 fn polling_case(kind: Kind) -> Case {
     let name = format!("polling-{}/{}", kind_plural(kind), Cross.name());
     let title = format!("to and fro in a word that two {} poll, {}", kind_plural(kind), Cross.title());
@@ -200,7 +200,7 @@ fn yield_repeatedly(n: u64) {
 struct Yielding {
     partner: Partner,
     gate: Arc<Words>,
-    /// Switches of the last run: each time this thread left the CPU, and each time it came back.
+    /// Context switches of the last run, away from this thread and back to it.
     switches: u64,
 }
 
@@ -243,18 +243,18 @@ impl Subject for Yielding {
     }
 }
 
-/// How often this thread has left its CPU.
+/// The number of context switches away from this thread so far.
 fn switches_so_far() -> Result<u64> {
     let usage = process::thread_usage()?;
     Ok(usage.voluntary_context_switches() as u64 + usage.involuntary_context_switches() as u64)
 }
 
-/// Yields of a batch that need not switch: those before the partner has woken.
+/// The number of yields in a batch that need not switch: those before the partner has woken.
 const FIRST: u64 = 2;
 
 /// Claim: both tasks ran in turn, so at least half of the yields were switches. The scheduler may continue the
-/// task that yields: `pick_eevdf` chooses by deadlines, and `yield_task_fair` only moves that of the yielding
-/// task. The case allows that, since its cost of a switch is computed from the switches that happened.
+/// task that yields: `pick_eevdf` chooses by deadlines, and `yield_task_fair` only postpones the deadline of the yielding
+/// task. The case allows that, since it divides by the number of switches that happened.
 fn check_both_ran(delta: &Delta, iterations: u64) -> Judged {
     const LEAST: f64 = 0.5;
     let own = delta.counted.involuntary_switches + delta.counted.voluntary_switches;
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_yield_that_goes_on_is_no_fault_and_one_end_alone_is() {
+    fn yields_without_a_switch_are_allowed_but_both_ends_must_run() {
         let judged = |own, partner, yields| {
             let mut delta = Delta::default();
             delta.counted.involuntary_switches = own;

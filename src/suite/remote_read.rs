@@ -1,12 +1,12 @@
 //! # What is timed
-//! Reading one block of a file on another machine: past the cache of this one (`O_DIRECT`), from the call to its
-//! return. `sequential-by-file` and `random-by-file` read 4 KiB from files of several lengths; `sequential` reads
-//! larger blocks from 3 MiB. The files are in the directory that `--dir`, or SYSCOST_DIR, names: on any file system
-//! that the kernel mounts from another machine (NFS, SMB, 9P, Ceph, sshfs and others).
+//! Reading one block of a file on another machine. The read bypasses the page cache of this machine (`O_DIRECT`) and is
+//! timed from the call to its return. `sequential-by-file` and `random-by-file` read 4 KiB from files of several lengths;
+//! `sequential` reads larger blocks from 3 MiB. The files are in the directory that `--dir`, or SYSCOST_DIR, names: on any file
+//! system that the kernel mounts from another machine (NFS, SMB, 9P, Ceph, sshfs and others).
 //!
 //! # What is not
-//! Making the file there, and drawing the order. The server's own cache is not evicted: it holds a file that was just
-//! written.
+//! Making the file on the other machine, and choosing the random order. The server's own cache is not evicted: it holds a file
+//! that was just written.
 //!
 //! # How we know
 //! After every batch the interfaces of this machine must have received at least the bytes that were asked for
@@ -18,7 +18,7 @@
 //! The traffic of other programs is counted too. A server on this same machine is not remote: its bytes pass the
 //! loopback interface, which is counted as well. A file system that compresses sends fewer bytes than it delivers,
 //! and would fail. A file system in user space adds two switches to its own process for each request. Remote files
-//! are fast because of read-ahead; past the cache there is none.
+//! are usually fast because of read-ahead; reads that bypass the cache have none.
 //!
 //! # Reading the number
 //! A block of 4 KiB costs a round trip and the server's work, so the bandwidth is far below that of the line. With
@@ -46,7 +46,7 @@ pub const GROUP: Group = Group::new("remote_read", include_str!("remote_read.rs"
     .headlines(&[Headline::new(60, "sequential/64KiB", "64 KiB of a remote file")]);
 
 const KIB: u64 = 1 << 10;
-/// Lengths of a file: the report's first and last, and five between them.
+/// Lengths of a file: the shortest and the longest of the CSE 221 report, and five between them.
 const FILES: [(&str, u64); 7] = [
     ("128KiB", 128 * KIB),
     ("256KiB", 256 * KIB),
@@ -56,7 +56,7 @@ const FILES: [(&str, u64); 7] = [
     ("2MiB", 2048 * KIB),
     ("3MiB", 3072 * KIB),
 ];
-/// Those that only full scale measures.
+/// The lengths that only full scale measures.
 const BETWEEN: [&str; 3] = ["256KiB", "1MiB", "2MiB"];
 const BLOCK: usize = 4 << 10;
 
@@ -67,18 +67,18 @@ fn cases() -> Vec<Case> {
     {
         cases.extend(FILES.map(|(length, bytes)| {
             let title = format!("4 KiB from another machine, {words} from {length}");
-            let case = read(format!("{name}-by-file/{length}"), title, pattern, bytes, BLOCK);
+            let case = read_case(format!("{name}-by-file/{length}"), title, pattern, bytes, BLOCK);
             if BETWEEN.contains(&length) { case.need(FULL_SCALE) } else { case }
         }));
     }
     cases.extend([("64KiB", 64 << 10), ("1MiB", 1 << 20)].map(|(length, block)| {
         let title = format!("{length} from another machine, in order from 3 MiB");
-        read(format!("sequential/{length}"), title, Pattern::Sequential, 3072 * KIB, block)
+        read_case(format!("sequential/{length}"), title, Pattern::Sequential, 3072 * KIB, block)
     }));
     cases
 }
 
-fn read(name: String, title: String, pattern: Pattern, bytes: u64, block: usize) -> Case {
+fn read_case(name: String, title: String, pattern: Pattern, bytes: u64, block: usize) -> Case {
     let open = move |place: &Place| PatternFile::create_filled(&place.scratch, bytes, Way::Direct);
     let reading = blocks::reads_set_up(open, pattern, block, Source::Network);
     let set_up = set_up(move |place| {

@@ -1,10 +1,10 @@
 //! # What is timed
-//! One operation on several CPUs at the same time. A process or a thread on each does it; the time is that from the
-//! signal until the last task has finished. There are some forty operations on descriptors, files, locks, sockets and
+//! One operation on several CPUs at the same time. One process or one thread on each performs it; the time is that from the
+//! start signal until the last task has finished. There are some forty operations on descriptors, files, locks, sockets and
 //! memory, each on an object of the task's own, or on one that all share (`-shared`). `getppid`, `pipe`, `fresh-page`
 //! and `open-close` are part of a default run, the others of a full one. An iteration is one operation on each CPU.
-//! `one` is the measuring thread alone. The last part of an id is the number of tasks; `all` is one on each CPU, where
-//! that is none of the other numbers.
+//! `one` is the measuring thread alone. The last part of an id is the number of tasks; `all` is one on each CPU, if
+//! that number is not one of the others.
 //!
 //! # What is not
 //! The start of the partners, and their wait for the signal.
@@ -21,10 +21,10 @@
 //! partner that is late or disturbed, so that one busy CPU looks like bad scaling.
 //!
 //! # Reading the number
-//! `efficiency` below the table is the time of one task alone over the time of all together, which is what all of
-//! them did in a second over N times what one does alone: 1 without interference, 1/N where all wait in one queue.
-//! Against N it is a curve (`syscost draw --plot DIR`). `rate` is what each CPU did in a second; times N, it is the
-//! machine's.
+//! `efficiency` below the table is the time of one task alone divided by the time of N tasks together. It is also the
+//! operations a second of all tasks divided by N times those of one alone: 1 without interference, 1/N if all wait in one
+//! queue. Against N it is a curve (`syscost draw --plot DIR`). `rate` is the operations a second of each CPU; N times that
+//! is the rate of the machine.
 //!
 //! # Source
 //! will-it-scale (A. Blanchard), as processes and as threads; lmbench's `lat_pmake`, whose jobs are `known-work`; the calls of libMicro (P. Harman and others).
@@ -41,19 +41,19 @@ use std::hint::black_box;
 pub const GROUP: Group =
     Group::new("scale", include_str!("scale.rs"), cases).version(2).curves(operation::CURVES);
 
-/// A curve of efficiency, which is 1 for one task by definition.
+/// A curve of efficiency over the number of tasks. By definition it is 1 for one task.
 const fn efficiency_curve(prefix: &'static str, title: &'static str) -> Curve {
     Curve::new(prefix, title, Axis::Count("processes or threads at once"))
         .with_figure("efficiency")
         .with_start(1, 1.0)
 }
 
-/// Does this many operations; returns a negative error number where one was refused.
+/// Performs the given number of operations. Returns a negative error number if one failed.
 type Work = Box<dyn FnMut(u64) -> i64 + Send>;
-/// Makes the work of the task with this index.
+/// Prepares the work of the task with the given index.
 type Make = fn(&Place, usize) -> Result<Work>;
 
-/// What each task does.
+/// The operation that each task performs.
 #[derive(Clone, Copy)]
 struct Operation {
     /// The first part of an id.
@@ -61,14 +61,14 @@ struct Operation {
     title: &'static str,
     /// The system calls of one operation.
     calls: &'static [(&'static str, i64)],
-    /// The error number by which the kernel refuses these calls, where that is what is timed; otherwise 0.
+    /// The error number that the calls must return, if their refusal is what is timed; otherwise 0.
     refusal: i32,
     /// The predicted core cycles of hardware and software.
     cycles: (f64, f64),
     make: Make,
 }
 
-/// Jobs of 10 µs at 3 GHz, which no kernel can slow down: what they lose is the processor's, or the scheduler's.
+/// Runs jobs of 10 µs (at 3 GHz) without system calls. If they slow down, the cause is the processor or the scheduler.
 fn multiply(jobs: u64) -> i64 {
     (0..jobs).for_each(|_| _ = black_box(multiply_chain(black_box(10_000))));
     0
@@ -112,7 +112,7 @@ fn check_distinct_count(place: &Place) -> std::result::Result<(), String> {
 
 fn single_task_set_up(make: Make) -> SetUp {
     set_up(move |place| {
-        // An index that no task of several has.
+        // An index that differs from those of the parallel cases.
         let mut work = make(place, usize::MAX)?;
         Ok(move |n: u64, clock: &Clock| {
             let mut lowest = 0;

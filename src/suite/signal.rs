@@ -1,20 +1,20 @@
 //! # What is timed
 //! Setting the action of a signal, blocking it, and sending it. `install` sets the action, `mask` blocks and unblocks.
-//! A signal that a process sends to itself is ignored, caught by a handler, or read from a `signalfd`. A write to a
-//! read-only page whose handler makes it writable (`fault`). And the expiry of a timer that is set to a time in the
-//! past: of a POSIX timer until its handler has run, and of a timerfd until it has been read.
+//! A signal that a process sends to itself is ignored, caught by a handler, or read from a `signalfd`. `fault` is a write to
+//! a read-only page; the handler of the fault makes the page writable. Other cases are the expiry of a timer
+//! that is set to a time in the past: for a POSIX timer until its handler has run, for a timerfd until it has been read.
 //!
 //! # What is not
 //! The control of `caught` calls `kill` with the number 0, which finds the process and sends nothing, so that the net
 //! figure is the delivery alone.
 //! The loop around `fault` protects the page again each time. Its control protects the page and makes it writable by
 //! two calls and writes to it without a fault, so the net figure is the fault and the signal alone. Installing the
-//! handler that catches.
+//! handler is not timed.
 //!
 //! # How we know
 //! A witness counts the entries of some iterations: `kill` and `rt_sigreturn` of a signal that is caught. The handler
-//! counts its runs: after each batch, one an iteration. The number that is read from a `signalfd`, and the count that
-//! is read from a timerfd, are checked each time. Time grows in proportion to the number of signals.
+//! counts its runs: after each batch the count must have grown by one an iteration. The number that is read from a `signalfd`,
+//! and the count that is read from a timerfd, are checked each time. Time grows in proportion to the number of signals.
 //!
 //! # What fools it
 //! The handler's frame holds the processor's extended state: with AVX-512 or AMX it is several KiB, which is written
@@ -24,9 +24,9 @@
 //!
 //! # Reading the number
 //! The net figure of `caught` is the delivery: the frame, the handler, and the return by `rt_sigreturn`. lmbench's
-//! `lat_sig catch` takes the cost of sending off by the same call, its `lat_sig prot` that of the handler: `fault`'s net figure
-//! minus the delivery, which is the fault and one `mprotect` with cold caches. `signalfd` is the cost of being notified
-//! without being interrupted.
+//! `lat_sig catch` subtracts the cost of sending by the same call. Its `lat_sig prot` subtracts that of the handler: compare it
+//! with `fault`'s net figure minus the delivery, which is the fault and one `mprotect` with cold caches. `signalfd` is the cost
+//! of being notified without being interrupted.
 //!
 //! # Source
 //! lmbench's `lat_sig` (install, catch, prot), whose figures for prot were 0.13 to 0.81 µs in seven runs and nothing in
@@ -86,9 +86,10 @@ fn cases() -> Vec<Case> {
 
 const ONCE: &str = "the handler ran once an iteration";
 
-/// Turns of the loop that waits for the handler, some nanoseconds each: more than any timer is late.
+/// The most turns of the loop that waits for the handler, some nanoseconds each. They last longer than any timer is late.
 const PATIENCE: u32 = 1 << 30;
 
+/// Spins until the handler has run after `before` runs. Returns 0, or `-ETIME`.
 #[inline(always)]
 fn wait_until_caught(before: u64) -> i64 {
     for _ in 0..PATIENCE {
@@ -100,7 +101,7 @@ fn wait_until_caught(before: u64) -> i64 {
     -i64::from(libc::ETIME)
 }
 
-/// A protection fault, caught and repaired. Its control makes the same calls and the same write without the fault.
+/// The case of a protection fault that is caught and repaired. Its control makes the same calls and write without the fault.
 fn fault_case() -> Case {
     let case = |faults: bool| {
         set_up(move |_| {
@@ -129,8 +130,8 @@ fn fault_case() -> Case {
         .predict(2_500.0, 2_500.0, why)
 }
 
-/// A case of one operation an iteration, which gets the own process id and returns 0 or a negative error number. If the first
-/// runs the handler, every iteration must run it once, else none may.
+/// A case of one operation per iteration. The operation takes the id of its process and returns 0 or a negative error number. A
+/// first, untimed operation shows how often one runs the handler; each iteration must run it as often.
 fn operation_case<T: 'static>(
     name: &'static str,
     title: &'static str,
@@ -147,12 +148,12 @@ fn repeated_operation<T: 'static>(
 ) -> SetUp {
     set_up(move |place| {
         let mut on = open(place)?;
-        // An operation that is forbidden fails here, before the first that is timed. And it shows whether the handler runs.
+        // A forbidden operation fails here, before timing. This first operation also shows whether it runs the handler.
         let before = operation::handler_runs();
         check_granted(name, once(&mut on, nix::unistd::getpid().as_raw()))?;
         let each = operation::handler_runs() - before;
         Ok(move |n: u64, clock: &Clock| {
-            // Not kept from the set-up: a witness runs this in a child, which has an id of its own.
+            // Read here and not in the set-up, because a witness runs this closure in a child with another process id.
             let me = nix::unistd::getpid().as_raw();
             let before = operation::handler_runs();
             let ticks = time_calls(name, n, clock, || once(&mut on, me))?;

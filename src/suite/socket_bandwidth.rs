@@ -10,8 +10,8 @@
 //! last packet is not held back.
 //!
 //! # What is not
-//! Connecting, the start of the receiver, the announcement of the bytes of a batch. Every batch holds one answer of the
-//! receiver, which is in the intercept and not in the slope.
+//! Connecting, starting the receiver, and announcing the bytes of a batch. Every batch includes one answer of the
+//! receiver, which adds to the intercept of the fitted line and not to its slope.
 //!
 //! # How we know
 //! The receiver counts what it receives and returns the sum: for a stream it must be what was sent. UDP loses some
@@ -23,20 +23,20 @@
 //! # What fools it
 //! Loopback is memory: a copy into the kernel and one out of it, on two CPUs that share a cache or do not. The
 //! receiver reads up to 128 KiB at once into a buffer that stays in its cache, and does not look at the bytes; a
-//! program that does is slower. TCP waits a little to fill its packets (RFC 896; no `TCP_NODELAY` until the end of a
+//! program that reads them is slower. TCP waits a little to fill its packets (RFC 896; no `TCP_NODELAY` until the end of a
 //! batch), so that small messages travel together and their cost is that of the call. On loopback the kernel copies
-//! in spite of `MSG_ZEROCOPY` when the same machine receives the bytes, and the evidence says so. The messages are
-//! the same bytes each time, in cache up to its size. UDP has no flow control: the slower the receiver, the more is
-//! lost, and sent again. An idle receiver must be woken: a stream that it drains faster than it is filled pays for
+//! in spite of `MSG_ZEROCOPY` when the same machine receives the bytes, and the evidence says so. All messages are sent
+//! from the same buffer, which stays in the cache if it fits. UDP has no flow control: the slower the receiver, the more
+//! datagrams are lost and sent again. An idle receiver must be woken: a stream that it drains faster than it is filled pays for
 //! that again and again, and so does a pipe of 64 KiB whose every message fills it.
 //!
 //! Where the kernel sizes TCP's buffers (`tcp_rmem`, receive buffer autotuning), each connection ends with another size:
 //! of ten in a row on Linux 6.18 seven stayed below 2 MiB, one grew to 25 MiB, and on one CPU the bytes of the second cost
 //! 0.7 times those of the first, because more of them are received at each switch. Two connections are then two
-//! operations: no pair of processes said whether a kernel is slower. With fixed buffers eight pairs do.
+//! different operations, so that pairs of processes could not show whether a kernel is slower. With fixed buffers eight pairs do.
 //!
 //! # Reading the number
-//! `bandwidth` below the table is the bytes that the receiver had in a second; `message` is the cost of one. With
+//! `bandwidth` below the table is the bytes a second that the receiver got; `message` is the cost of one message. With
 //! growing length the series rises until the copy, and not the call, dominates. `iperf3` has messages of 128 KiB;
 //! STREAM's copy on one CPU is about the most that a copy into the kernel and one out of it can reach. N streams of
 //! one sender share its CPU: on loopback they cannot be faster than one, on a network of several queues they are.
@@ -76,7 +76,7 @@ pub const GROUP: Group = Group::new("socket_bandwidth", include_str!("socket_ban
     ])
     .headlines(&[Headline::new(48, "tcp/128KiB", "TCP to another CPU").with_figure("bandwidth")]);
 
-/// A curve of bandwidth along the size of a message.
+/// A curve of the bandwidth over the length of a message.
 const fn bandwidth_curve(prefix: &'static str, title: &'static str) -> Curve {
     Curve::new(prefix, title, Axis::Bytes("size of the message")).with_figure("bandwidth")
 }
@@ -137,8 +137,8 @@ const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 /// The message length of `iperf3`.
 const USUAL: usize = 128 * KIB;
-/// Bytes of a TCP connection's send and of its receive buffer: what every process may ask for where the administrator has
-/// changed nothing (`net.core.wmem_max`, `net.core.rmem_max`). The kernel takes twice as many, for its own structures.
+/// Bytes of a TCP connection's send buffer and of its receive buffer: the most that every process may request by default
+/// (`net.core.wmem_max`, `net.core.rmem_max`). The kernel doubles the number, to include its own structures.
 const BUFFER: i32 = 212_992;
 const SMALL: [usize; 5] = [1, 16, 64, 256, KIB];
 const MIDDLE: [usize; 2] = [4 * KIB, 16 * KIB];
@@ -194,7 +194,7 @@ fn row_case(row: Row) -> Case {
     let case = placement.add_needs(case);
     let case = if matches!(medium, UnixStream | Pipe) { case } else { case.need(LOOPBACK) };
     let case = if is_default_scale(&row) { case } else { case.need(FULL_SCALE) };
-    // Receivers that share a CPU wait for one another, which is no disturbance.
+    // Receivers that share a CPU wait for one another. That is part of the case and not a disturbance.
     let case = if streams > 1 { case.own_tasks(OwnTasks::Elsewhere) } else { case };
     let case = if all == 1 { case } else { case.derived_figure("message", Rule::OfCost(1.0 / all as f64)) };
     let (hardware, software, why) = expected_cycles(&row);
@@ -229,7 +229,7 @@ fn start_sender(row: Row, place: &Place) -> Result<StreamSender> {
     StreamSender::new(row.medium.name(), connections, messages, partners)
 }
 
-/// One connection with its receiver. Receivers take the other CPUs in turn.
+/// Opens connection number `at` and starts its receiver. The receivers are spread over the other CPUs in turn.
 fn open_connection(row: &Row, at: usize, place: &Place) -> Result<(Connection, Partner)> {
     let [near, far] = connected_ends(row.medium)?;
     let buffers = has_fixed_buffers(row.medium).then(|| fix_buffers(&near, &far)).transpose()?;
@@ -262,8 +262,8 @@ const fn has_fixed_buffers(medium: Medium) -> bool {
     matches!(medium, Tcp | SendFile | Splice | Medium::ZeroCopy)
 }
 
-/// Gives a connection buffers of [`BUFFER`] bytes, which the kernel leaves as they are from then on. Returns what it made of
-/// them, for the evidence.
+/// Sets both buffers of a connection to [`BUFFER`] bytes, after which the kernel no longer resizes them. Returns a sentence with
+/// the sizes that the kernel chose, for the evidence.
 ///
 /// # Errors
 /// The kernel refuses.

@@ -1,6 +1,6 @@
 //! # What is timed
 //! The calls of a connection, each by itself: of TCP over 127.0.0.1 or of a Unix stream, in one process; `connect`
-//! alone, `accept` alone of one connection that waits or of the first of a hundred, `set-up` (connect and accept
+//! alone, `accept` alone, of one waiting connection or of the first of a hundred, `set-up` (connect and accept
 //! together), `tear-down` (the close of both ends, in the order that the id says; `one-end`, the server's close alone).
 //! `reuseport-16` is 16 listeners that share the port by `SO_REUSEPORT`, of which the kernel picks one. `whole` is a
 //! connection from socket(2) to the second close, in a plain loop. With `peer` the server is a `syscost peer`, on
@@ -14,22 +14,22 @@
 //! After every set-up the client's own address must be the one that the server's end is connected to, and the kernel
 //! must report both ends as established; for a Unix stream, whose clients have no address, both ends must be this
 //! process's (`SO_PEERCRED`). Before a case of TCP, thirty connections that are closed as the case does it must
-//! appear in the kernel's count of TIME_WAIT, or with `reset` must not. After each batch no connection is left that
-//! was not accepted. A peer greets every connection that shows its secret, and is asked for their number.
+//! appear in the kernel's count of TIME_WAIT, or with `reset` must not. After each batch no unaccepted connection may
+//! be left. A peer greets every connection that shows its secret, and must report their number.
 //!
 //! # What fools it
 //! On loopback the whole handshake happens inside the client's `connect`: it pays for the server's kernel too, no
-//! packet waits, and no task sleeps. The end that closes first has the connection in TIME_WAIT for 60 s. Where that
-//! is the client, its port rests too, for that destination: there are some 28,000, and the search for a free one
-//! takes longer the fewer are left. `client-first` then goes on from 127.0.0.2 and so forth, which is in the
-//! evidence; the kernel may also use a resting port again after a second (`tcp_tw_reuse`). Above `tcp_max_tw_buckets`
+//! packet waits, and no task sleeps. The end that closes first keeps the connection in TIME_WAIT for 60 s. If that
+//! is the client, its port is unusable for that destination meanwhile: there are some 28,000 ports, and the search for a
+//! free one takes longer the fewer are left. `client-first` then continues from 127.0.0.2 and so forth, which is in the
+//! evidence; the kernel may also reuse a port in TIME_WAIT after a second (`tcp_tw_reuse`). Above `tcp_max_tw_buckets`
 //! connections are forgotten at once. A listener whose queue is full drops connections, and the client tries again
 //! after a second: here it is never full. SYN cookies, a firewall that tracks connections, and a packet filter add
 //! their part.
 //!
 //! # Reading the number
 //! `set-up` and `tear-down` are the usual terms for the two ends of a connection. `tear-down/one-end` is a close that
-//! sends a packet and waits for nothing; the second close of a connection sends the other one. A server that sees
+//! sends one packet and does not wait; the second close of a connection sends another packet. A server that sees
 //! thousands of connections a second pays for `whole`; its `rate` is the most that one CPU can do with both ends on
 //! it.
 //!
@@ -57,7 +57,7 @@ pub const GROUP: Group = Group::new("socket_connect", include_str!("socket_conne
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Connect,
-    /// The first of this many connections that wait.
+    /// Accepting the first of this number of waiting connections.
     Accept(usize),
     SetUpBoth,
     TearDown,
@@ -88,7 +88,7 @@ struct Row {
     part: Part,
     family: Family,
     ending: Ending,
-    /// Listeners that share the port; 0 for one that does not share it.
+    /// The number of listeners that share the port; 0 for a single listener.
     sharing: usize,
 }
 
@@ -125,7 +125,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// The kernel allows the backlog.
+/// The need that the kernel allows the backlog of `accept/tcp-queue-100`.
 const LONG_QUEUE: Need = Need::new(|_| match max_backlog() {
     Some(longest) if longest < QUEUE => Err(format!(
         "a listener's queue may hold {longest} connections and {QUEUE} are needed: raise net.core.somaxconn"
@@ -138,7 +138,7 @@ fn with_family_needs(case: Case, family: Family) -> Case {
     if family == Family::Tcp { case.need(LOOPBACK) } else { case }
 }
 
-/// A part of a connection, timed by itself.
+/// A case of one part of a connection, timed by itself.
 fn single_part_case(name: &str, row: Row) -> Case {
     let case = Case::new(name, case_title(&row), set_up(move |_| SinglePart::new(row))).one_by_one();
     let (hardware, software, why) = expected_cycles(&row);
@@ -185,7 +185,7 @@ fn expected_cycles(row: &Row) -> (f64, f64, &'static str) {
     }
 }
 
-/// A whole connection, in a plain loop.
+/// A case of whole connections, in a plain loop.
 fn whole_connection_case(name: &str, family: Family, ending: Ending) -> Case {
     let set_up = set_up(move |_| whole_connections(family, ending));
     let (ended, with) = match (family, ending) {

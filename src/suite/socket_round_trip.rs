@@ -3,27 +3,27 @@
 //! datagrams, Unix packets in sequence. The parameter is the length: 1 byte, the 56 of `ping`, up to 64 KiB. Both ends
 //! wait in the call that receives; with `epoll` in epoll_wait(2), after which they receive without waiting; with `spin`
 //! they poll until data has arrived; with `io-uring` one call submits the send and the receive and waits for both.
-//! `each` times every round trip by itself. `at-1000-a-second` sends at this rate, and times from the moment at which a
-//! message is due. In `tcp-connections-100` a message goes to and fro over each of 100 connections, which one loop of
-//! epoll serves. `http` is a page of 1 KiB from a web server of the suite, by `keep-alive` over one connection, and by
-//! `connection` over one each. `udp-batch-one-process` sends and receives 32 messages, by `sendmmsg` and `recvmmsg` or
-//! one by one. `one-process` has both ends in the measuring process, so that nothing switches, as the CSE 221 report
-//! had them. `icmp-each` is an echo that the kernel answers, the same as `ping` sends. With `peer` the other end is a
+//! `each` times every round trip by itself. `at-1000-a-second` sends at this rate, and times from the moment at which each
+//! message is due. In `tcp-connections-100` a message makes a round trip over each of 100 connections, which one loop of
+//! epoll serves. `http` requests a page of 1 KiB from a web server of the suite: with `keep-alive` all over one connection, with
+//! `connection` each over a new one. `udp-batch-one-process` sends and receives 32 messages, by `sendmmsg` and `recvmmsg` or
+//! one by one. `one-process` has both ends in the measuring process, without a context switch, as in the CSE 221
+//! report. `icmp-each` is an echo that the kernel answers, the same as `ping` sends. With `peer` the other end is a
 //! `syscost peer`, on another machine.
 //!
 //! # What is not
 //! Opening, connecting, the partner's start and its greeting. Writing the number into every message and checking the
-//! one that comes back are timed: two or three nanoseconds.
+//! number in the reply are timed: two or three nanoseconds.
 //!
 //! # How we know
 //! Every answer must be as long as the message and carry its number; a page must be whole, begin with the number of its request, and
-//! name the process that was started. After each batch the last one is compared byte
+//! name the process that was started. After each batch the last answer is compared byte
 //! for byte. The partner sends its process id before the first message, and it must be the one that was started; for
 //! TCP and UDP, each end's address must be the other's destination. The kernel's accounts of both ends are read: on
 //! one CPU each must have left it once a round trip, across CPUs each must have slept, and with `spin` neither may.
 //! Neither may be seen on a CPU other than its own. The control is all four transfers in one process; `spin` has
-//! none, since its two ends work at the same time. A peer shows nothing but its answers: after each batch it is
-//! asked, over another connection, how many messages and bytes it received, which must be those that were sent; its
+//! no control, since its two ends work at the same time. Of a peer only the answers can be seen: after each batch it
+//! reports, over another connection, the messages and bytes that it received, which must equal those that were sent; its
 //! machine and both interfaces are in the record.
 //!
 //! # What fools it
@@ -79,7 +79,7 @@ pub const GROUP: Group = Group::new("socket_round_trip", include_str!("socket_ro
     ])
     .headlines(&[Headline::new(46, "tcp-same-cpu/56B", "TCP round trip, 56 bytes").as_answer()]);
 
-/// A curve of round trips along the size of the message.
+/// A curve of the round trip over the length of the message.
 const fn by_message_curve(prefix: &'static str, title: &'static str) -> Curve {
     Curve::new(prefix, title, Axis::Bytes("size of the message")).with_chart("round trip")
 }
@@ -95,7 +95,7 @@ enum Waiting {
 use Waiting::{Block, IoUring, Poll, Spin};
 
 impl Waiting {
-    /// The part of an id; none for blocking, the usual way.
+    /// The part of an id, which is empty for blocking, the usual way.
     fn name(self) -> &'static str {
         match self {
             Block => "",
@@ -127,12 +127,12 @@ struct Row {
 
 /// Bytes that `ping` sends by default.
 const PING: usize = 56;
-/// Lengths on one CPU, and across CPUs.
+/// Message lengths for the cases on one CPU and across CPUs, bytes.
 const LENGTHS: [usize; 6] = [1, PING, 1 << 10, 4 << 10, 16 << 10, 64 << 10];
 const FEW: [usize; 3] = [PING, 1 << 10, 64 << 10];
-/// Messages a second.
+/// The rates of the cases that send at a fixed rate, messages a second.
 const RATES: [u32; 2] = [1_000, 10_000];
-/// The longest message of a control: the queues hold it while the one process does not receive.
+/// The longest message that has a control, bytes: the socket queue must hold it until the single process receives it.
 const QUEUED: usize = 4 << 10;
 
 fn cases() -> Vec<Case> {
@@ -214,13 +214,13 @@ fn row_case(row: Row) -> Case {
     case.predict(hardware, software, why)
 }
 
-/// Whether a row has a control. Two ends that poll work at the same time, faster than one process that does the work of
-/// both. A long message does not fit into the queue.
+/// Whether a row has a control. Ends that poll have none: they work at the same time, faster than one process that does the work
+/// of both. A long message has none, because it does not fit into the queue.
 fn has_control(row: &Row) -> bool {
     row.timed == Timed::Together && row.waiting != Spin && row.bytes <= QUEUED
 }
 
-/// Adds the control, and the figure that follows from it.
+/// Adds the control, and the figure (`switch` or `hand-over`) that is computed from it.
 fn with_transfer_control(case: Case, row: Row) -> Case {
     if !has_control(&row) {
         return case;
@@ -245,8 +245,8 @@ const IO_URING: Need = Need::new(|_| io_ring::check_ring_allowed());
 /// Predicted core cycles of two messages through the layers of TCP and IP.
 const TCP_LAYERS: f64 = 13_000.0;
 
-/// Predicted core cycles of hardware and software, and why: two switches, and without a control the transfer of two
-/// messages.
+/// Predicted core cycles of hardware and of software, and the reason: two switches and, for a case without a control, the
+/// transfer of two messages.
 fn expected_cycles(row: &Row) -> (f64, f64, &'static str) {
     const COPIED_A_CYCLE: f64 = 8.0;
     let (hardware, software) = match row.placement {
@@ -301,7 +301,7 @@ fn transfer_control(row: Row) -> SetUp {
     })
 }
 
-/// Whether at most one exchange in twenty waited asleep, which other tasks may cause.
+/// Whether an end slept in at most one exchange of twenty, as other tasks may cause.
 fn are_few_sleeps(slept: u64, iterations: u64) -> bool {
     const MOST: f64 = 0.05;
     slept as f64 / iterations.max(20) as f64 <= MOST

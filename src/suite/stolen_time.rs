@@ -7,23 +7,24 @@
 //! Gaps shorter than 1 µs: a cache miss, a short interrupt. Gaps between two batches.
 //!
 //! # How we know
-//! A witness counts one call of `clock_gettime` an iteration. The kernel counts the time that a thread is ready and another
-//! task runs (`/proc/thread-self/schedstat`): the gaps, and the time outside of the readings, must hold at least nine tenths of it,
-//! in each batch. `beside-hog` tests the method: its gaps must be the time slices of the hog, and the first of
-//! them are waited for before the samples.
+//! A witness counts one call of `clock_gettime` an iteration. The kernel counts the time that a thread is ready while another
+//! task runs (`/proc/thread-self/schedstat`). In each batch the gaps, and the time outside of the readings, must cover at least
+//! nine tenths of it. `beside-hog` tests the method: its gaps must be the time slices of the hog, and the case waits for
+//! the first of them before the samples.
 //!
 //! # What fools it
 //! The samples of a default run are milliseconds long: an event that comes once a second is rarely seen. Use the full scale for
-//! bounds. A real-time task is stopped for a twentieth of each second, where it asks for all of it
+//! bounds. The kernel stops a real-time task for a twentieth of each second if it wants the whole second
 //! (`kernel.sched_rt_runtime_us`). In a guest the gaps of the host and those of the guest look alike; `hypervisor` is
 //! only what the host reports, in steps of 10 ms. A task that slept between two batches is not preempted at once, so `beside-hog`
 //! loses less than half in short batches. Interrupts are counted for the life of the case, gaps in the loop only.
 //!
 //! # Reading the number
-//! The cost is the time of one reading, gaps included. Below the table: `stolen` is the share of time in gaps; `gaps` a second, and those of
-//! at least 10 µs, 100 µs and 1 ms; the `longest-gap` and `p99-gap`, of 100 gaps or more. By source: `interrupts` and
-//! `softirqs` of this CPU, and `preemptions` of the thread, a second. `unexplained` are the gaps a second that neither an
-//! interrupt nor a preemption explains, a lower bound: the hardware (SMI) or the hypervisor took the CPU.
+//! The cost is the time of one reading, gaps included. Below the table, `stolen` is the share of time in gaps. `gaps` is the
+//! number of gaps a second; further rows count those of at least 10 µs, 100 µs and 1 ms. `longest-gap` is the longest one, and
+//! `p99-gap` the 99th percentile of 100 gaps or more. By source: `interrupts` and `softirqs` of this CPU, and `preemptions` of
+//! the thread, a second. `unexplained` are the gaps a second that neither an interrupt nor a preemption explains, a lower bound:
+//! the hardware (SMI) or the hypervisor took the CPU.
 //!
 //! # Source
 //! rt-tests' `oslat` and `hwlatdetect`; the kernel's `Documentation/trace/osnoise-tracer.rst`; proc_interrupts(5).
@@ -45,7 +46,7 @@ pub const GROUP: Group = Group::new("stolen_time", include_str!("stolen_time.rs"
 
 /// Shortest gap, ns: some thirty readings of the clock. oslat begins at the same length.
 const GAP_NS: u64 = 1_000;
-/// Gaps that are kept for a percentile.
+/// The most gaps that are kept for the percentile.
 const KEPT: usize = 1 << 16;
 /// Lengths from which gaps are counted, ns.
 const SIZES: [(&str, f64); 4] = [("gaps", 0.0), ("gaps-10us", 1e4), ("gaps-100us", 1e5), ("gaps-1ms", 1e6)];
@@ -71,8 +72,8 @@ fn spin_case(name: &str, title: &str, set_up: SetUp) -> Case {
         .predict(45.0, 45.0, "a counter read, the arithmetic of the vDSO, a comparison")
 }
 
-/// Reads the clock this often, appends gaps as long as there is room, and returns the first and the last reading. Never
-/// allocates.
+/// Reads the clock the given number of times and appends gaps, ns, while the vector has room. Returns the first and the last
+/// reading, ns. Never allocates.
 pub type Spin = fn(u64, &mut Vec<f64>) -> [u64; 2];
 
 #[inline(never)]
@@ -89,7 +90,7 @@ fn spin(readings: u64, gaps: &mut Vec<f64>) -> [u64; 2] {
     [first, last]
 }
 
-/// Gaps that `spin` finds, as a real-time task or beside a hog.
+/// The set-up of a case whose gaps `spin` finds, optionally as a real-time task or beside a hog.
 pub fn spin_set_up(is_real_time: bool, has_hog: bool, spin: Spin) -> SetUp {
     set_up(move |place| Spinning::start(is_real_time, has_hog, spin, place))
 }
@@ -111,7 +112,7 @@ struct Spinning {
 impl Spinning {
     fn start(is_real_time: bool, has_hog: bool, spin: Spin, place: &Place) -> Result<Self> {
         let cpu = Placement::Same.partner_cpu(place)?;
-        // Before the class is entered: the hog stays an ordinary task.
+        // The hog starts before this thread enters the class, so it stays an ordinary task.
         let hog = has_hog.then(|| start_spinner(cpu, Class::Ordinary)).transpose()?;
         let _class = is_real_time.then(|| RealTime::enter(PRIORITY)).transpose()?;
         let mut spinning = Self {
@@ -125,14 +126,14 @@ impl Spinning {
             cpu,
             start: Sources::read(cpu),
         };
-        // Short samples may hold no wait at all: here it is certain to come.
+        // Short samples may hold no wait at all. Here the thread spins until one happens.
         if has_hog {
             spinning.watch_until_wait().check()?;
         }
         Ok(spinning)
     }
 
-    /// Time that the thread was ready and another task ran, ns; `None` if the kernel does not count it.
+    /// The time so far for which the thread was ready while another task ran, ns; `None` if the kernel does not count it.
     fn waited_ns(&self) -> Option<f64> {
         let mut text = [0; 128];
         let length = self.schedstat.as_ref()?.read_at(&mut text, 0).ok()?;
@@ -140,17 +141,19 @@ impl Spinning {
         Some(times.waited_ns as f64)
     }
 
-    /// Spins between readings of both accounts. The gaps that the spin found are the last ones.
+    /// Runs `spin` and returns how long the thread waited for its CPU meanwhile, by the gaps and by the kernel's count. The new
+    /// gaps are appended to `self.gaps`.
     fn watch(&mut self, spin: impl FnOnce(Spin, &mut Vec<f64>) -> [u64; 2]) -> Waits {
         let (began, waited, known) = (monotonic_raw_ns(), self.waited_ns(), self.gaps.len());
         let [first, last] = spin(self.spin, &mut self.gaps);
         let waited_ns = self.waited_ns().zip(waited).map_or(0.0, |(after, before)| after - before);
-        // Whatever is not between the first and the last reading: there a preemption shows as no gap.
+        // The time before the first reading and after the last, where a preemption leaves no gap.
         let outside_ns = (monotonic_raw_ns() - began - (last - first)) as f64;
         Waits { seen_ns: self.gaps[known..].iter().sum::<f64>() + outside_ns, waited_ns }
     }
 
-    /// The next wait. Beside a hog it comes soon, and in a batch so long that it hardly ever comes at an end.
+    /// Spins until the thread has waited for its CPU, at most 0.2 s. Beside a hog this happens soon. The batches are long, so
+    /// that a wait rarely falls outside of the readings.
     fn watch_until_wait(&mut self) -> Waits {
         const LONG: u64 = 100_000;
         const PATIENCE_NS: u64 = 200_000_000;
@@ -192,26 +195,26 @@ impl Subject for Spinning {
     }
 }
 
-/// Two accounts of the time for which the thread did not have the CPU, over the same time.
+/// Two counts of the time for which the thread did not have the CPU, over the same interval.
 #[derive(Default)]
 struct Waits {
     /// Gaps, and time outside of the first and the last reading, ns.
     seen_ns: f64,
-    /// Time that the thread was ready and another task ran, by the kernel, ns.
+    /// The time that the thread was ready while another task ran, by the kernel's count, ns.
     waited_ns: f64,
 }
 
 impl Waits {
-    /// The kernel counts by another clock, and in steps.
+    /// The least share of the kernel's count that the gaps must cover; the kernel counts by another clock, and in steps.
     const LEAST: f64 = 0.9;
     const SLACK_NS: f64 = 20_000.0;
 
-    /// Whether the thread waited for so long that the other account must hold it.
+    /// Whether the thread waited so long, by the kernel's count, that the gaps must show it.
     fn is_long(&self) -> bool {
         Self::LEAST * self.waited_ns > Self::SLACK_NS
     }
 
-    /// One batch alone proves nothing: the kernel counts by another clock.
+    /// An error if the gaps do not cover the kernel's count. One batch contradicts and does not disprove: the clocks differ.
     fn check(&self) -> Result<()> {
         if self.seen_ns + Self::SLACK_NS >= Self::LEAST * self.waited_ns {
             return Ok(());
@@ -224,7 +227,7 @@ impl Waits {
     }
 }
 
-/// Counts of the kernel since boot, of one CPU.
+/// The kernel's counts for one CPU since boot.
 struct Sources {
     at_ns: u64,
     interrupts: Option<u64>,
@@ -268,7 +271,8 @@ impl Spinning {
         found
     }
 
-    /// What the kernel counted since the start, a second. `gaps` a second without a preemption are compared with it.
+    /// The growth a second of the kernel's counts since the start, and the unexplained ones of `gaps`, the gaps a second that are
+    /// no preemptions.
     fn figures_by_source(&self, gaps: f64) -> Vec<Found> {
         let now = Sources::read(self.cpu);
         let seconds = (now.at_ns - self.start.at_ns) as f64 / 1e9;
@@ -296,7 +300,7 @@ mod tests {
     use crate::platform::cpu;
 
     #[test]
-    fn a_thread_beside_a_hog_sees_what_it_does_not_get() {
+    fn a_thread_beside_a_hog_sees_stolen_time() {
         let share = beside_hog(spin, |spinning, clock| {
             (0..20).for_each(|_| _ = spinning.run(100_000, clock).unwrap());
             spinning.figures()[0].values[0]
@@ -314,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_that_is_in_no_gap_is_a_contradiction_and_waiting_outside_of_the_loop_is_none() {
+    fn waiting_time_missing_from_the_gaps_is_a_contradiction() {
         let check = |seen_ns, waited_ns| Waits { seen_ns, waited_ns }.check();
         assert!(check(3e6, 3e6).is_ok() && check(1e5, 0.0).is_ok());
         let contradicted = check(1e5, 3e6).unwrap_err();
@@ -325,7 +329,7 @@ mod tests {
     #[test]
     fn gaps_that_are_never_reported_are_caught_at_the_first_wait_and_in_a_batch() {
         let forgets: Spin = |readings, _| spin(readings, &mut Vec::new());
-        // Started with the honest one, which waits before the samples too.
+        // The set-up waits for a gap, so it uses the honest `spin`; the forgetful one replaces it afterwards.
         let (first, batches) = beside_hog(spin, |spinning, clock| {
             spinning.spin = forgets;
             let first = spinning.watch_until_wait().check();
@@ -338,7 +342,7 @@ mod tests {
 
     #[test]
     fn preemptions_at_the_ends_of_short_batches_are_in_both_accounts() {
-        // Batches so short that a time slice of the hog begins or ends outside of the readings in most of them.
+        // In batches this short, most time slices of the hog begin or end outside of the readings.
         let waits = beside_hog(spin, |spinning, _| {
             (0..30_000).map(|_| spinning.watch(|spin, gaps| spin(3, gaps))).collect::<Vec<_>>()
         });

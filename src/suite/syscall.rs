@@ -4,9 +4,10 @@
 //! byte read from `/dev/zero`, one written to `/dev/null` and one sent through a pipe, and yielding while no other task
 //! is ready. The time is read both through the vDSO and by a real entry. Cases named `…/cold` time single calls, each
 //! after the caches were displaced. `getppid/once` times the only call of a fresh process: a forked child makes it,
-//! between two readings of the clock, and exits. `open` times each open by itself and closes behind it. At full scale
-//! also calls on sockets (`setsockopt`, `getsockname`, `getpeername`), `chdir`, `isatty`, extended attributes, descriptors of processes (`pidfd`), and by default too
-//! `epoll-ctl` (registered and removed: two calls) and `uring-nop`, an operation of io_uring that does nothing.
+//! between two readings of the clock, and exits. `open` times each open by itself and closes the file afterwards, untimed. Full
+//! scale adds calls on sockets (`setsockopt`, `getsockname`, `getpeername`), `chdir`, `isatty`, extended attributes, descriptors
+//! of processes (`pidfd`). Default and full scale have `epoll-ctl` (registered and removed: two calls) and `uring-nop`, an
+//! operation of io_uring that does nothing.
 //!
 //! # What is not
 //! The C library: the instruction that enters the kernel is in our own loop, except for the calls of full scale and `epoll-ctl`,
@@ -16,22 +17,23 @@
 //! # How we know
 //! A witness traces some iterations with `ptrace(2)` and counts the entries and their call numbers: exactly one an
 //! iteration by the call in the name, and none for the vDSO. Every answer is checked: a call that fails ends the case.
-//! Time grows in proportion to the number of calls. A traced child of `getppid/once` calls once; the others count their call, and
-//! are answered the number of their parent.
+//! Time grows in proportion to the number of calls. A traced child of `getppid/once` calls once; the other children count their
+//! own call and must get the number of their parent.
 //!
 //! # What fools it
 //! C libraries have cached `getpid` (glibc before 2.25): then the kernel is entered once and the rest are loads. `open`
 //! depends on the file system and on the depth of the path. `sched_yield` switches if another task shares the CPU.
 //! Mitigations change the entry itself; the record's fingerprint lists them. A cold call and `open` include the cost of one clock
 //! bracket (see `clock_read/bracket/own`). A loop of yours may lie where the kernel is slower by a third (`syscost help
-//! limits`); ours begins a cache line. Displacement covers 64 MiB (4 MiB at smoke scale, which leaves much of the
-//! cache warm), so on a machine with a larger last-level cache the data may still be there.
+//! limits`); ours starts at the beginning of a cache line. Displacement covers 64 MiB (4 MiB at smoke scale, which leaves much
+//! of the cache warm), so on a machine with a larger last-level cache the data may still be there.
 //!
 //! # Reading the number
 //! `syscall/bare` is the floor: what a call costs above it is its own work. Its ratio to `call/u64/0` is how much more
 //! a kernel call costs than a procedure call. lmbench's `lat_syscall stat` enters newfstatat(2) through the C library; `stat` here
-//! enters stat(2) on x86_64. Give it a path as deep as that of the scratch file. The cold figure is what a program pays that calls rarely. `getppid/once` is between
-//! the two: the kernel has just made the process, so its own code is warm, and the caches of the process are not.
+//! enters stat(2) on x86_64. Give it a path as deep as that of the scratch file. The cold figure is the price for a program that
+//! calls rarely. `getppid/once` is between the two: the kernel has just made the process, so the kernel's own code is warm, and
+//! the memory of the process is not.
 //!
 //! # Source
 //! CSC501 project report (getppid 60 ns repeated, 2.3 µs when called once; fstat 130 ns), CSE 221 project report (time
@@ -170,7 +172,7 @@ fn open_close_case() -> Case {
         .control_set_up(no_call_control())
 }
 
-/// Each descriptor is closed behind the second reading of the clock.
+/// A case that times each open by itself. The descriptor is closed after the second reading of the clock.
 fn open_case() -> Case {
     let single = set_up(|place| {
         let path = scratch_path(place)?;
@@ -186,7 +188,7 @@ fn open_case() -> Case {
     Case::new("open", "open of a scratch file, without its close", single).one_by_one()
 }
 
-/// A case that does not enter the kernel. The closure is copied into the loop, so that no call stands between.
+/// A case that does not enter the kernel. The closure is inlined into the loop, so that no function call is added.
 fn vdso_case(name: &'static str, title: &'static str, once: impl Fn() -> i64 + Copy + 'static) -> Case {
     let turns = set_up(move |_| Ok(move |n: u64, clock: &Clock| time_calls(name, n, clock, once)));
     kernel_call::call_case(name, title, turns).claim(Claim::NeverEnters)
@@ -214,7 +216,7 @@ fn cold_case(name: &'static str, title: &'static str, once: impl Fn() -> i64 + C
     case.predict(1500.0, 1500.0, "some ten lines of code and data from memory, translations walked")
 }
 
-/// Some sandboxes forbid executing memory that was written before.
+/// Checks that written memory may be made executable, which some sandboxes forbid.
 fn check_displaceable(_: &Place) -> std::result::Result<(), String> {
     let refused = |e| format!("code cannot be displaced here ({e}): allow written memory to be executed");
     Displacer::new(64).map(drop).map_err(refused)

@@ -9,30 +9,30 @@
 //!
 //! # What is not
 //! Setting the monitors up. `event/…` is timed until the last event of a batch was taken. A burst fits into the ring:
-//! the sender, which need not wait for its end, pays less. Programming the timer is part of `sample`, once per
+//! a sender that does not wait for the end of the burst pays less. Programming the timer is part of `sample`, once per
 //! expiry, as it is with random periods.
 //!
 //! # How we know
 //! After each batch the monitor must have counted one span per iteration, and none if it was off. A witness counts
 //! the system calls of some spans. Every expiry must have been counted, and each must have found the thread's state.
-//! Two flags or a ring must deliver the number and the sum of the events, none of them twice; one flag must deliver
-//! the last, and `captured` below the table is the share that it delivered. Each stepped instruction must be the next
-//! of the two in the other process's loop.
+//! Two flags or a ring must deliver the number and the sum of the events, none of them twice. One flag must deliver
+//! the last event; `captured` below the table is the share of events that it delivered. Each stepped instruction must be the
+//! next of the two in the other process's loop.
 //!
 //! # What fools it
 //! Consecutive spans overlap in the processor: around real work they may cost more, since they limit its look-ahead.
 //! With one flag the sender writes to its own cache until the receiver fetches the line: the more events are lost,
 //! the cheaper they are. Events in a ring become cheaper the further the sender is ahead, since a line then holds
-//! several of them: hence bursts of one size, of which twice as many cost twice as much. An event of a burst of 16
-//! costs seven times as much as one of 1024; with every slot on a line of its own an event of 1024 costs ten times as
-//! much. In a guest the hypervisor handles steps and timers. RISC-V has no single steps: there `step` is a breakpoint, set and
-//! removed.
+//! several of them. So all bursts have the same size, and twice as many cost twice as much. An event in a burst of 16
+//! costs seven times as much as in a burst of 1024; with every slot on its own line an event in a burst of 1024 costs ten
+//! times as much. In a guest the hypervisor handles steps and timers. RISC-V has no single steps: there `step` is a breakpoint,
+//! set and removed.
 //!
 //! # Reading the number
-//! A monitor may be used if its cost times the frequency of the events is small: 1 % is one span per hundred times its
-//! cost. If `event` of `burst/ring` is less than `span/virtual-clock`, a hybrid monitor disturbs less than a software
-//! monitor. `step` against an instruction's own third of a nanosecond shows why programs are not traced instruction by
-//! instruction.
+//! A monitor may be used if its cost times the frequency of the events is small. The overhead is 1 % if the time between two
+//! spans is a hundred times the cost of a span. If `event` of `burst/ring` is less than `span/virtual-clock`, a hybrid monitor
+//! disturbs less than a software monitor. An instruction itself takes a third of a nanosecond: compared with it, `step` shows
+//! why programs are not traced instruction by instruction.
 //!
 //! # Source
 //! E. Kraemer, *Measurement Techniques* (slides 34 to 71): monitor artifact, programmable timers, interface registers.
@@ -77,7 +77,7 @@ fn cases() -> Vec<Case> {
 
 const WHOLE: &str = "every event that was sent was captured once";
 
-/// Tests the flag `n` times. It is not inlined, so that it can be compared with its disassembly.
+/// Tests the flag `n` times. This function is not inlined, so that its disassembly can be inspected.
 #[inline(never)]
 fn test_flag(n: u64) {
     let flag = AtomicBool::new(false);
@@ -126,7 +126,7 @@ fn virtual_clock_case() -> Case {
         .predict(150.0, 300.0, "entry and exit, and the accounts of all threads")
 }
 
-/// The state of the thread while it is sampled.
+/// The number of the state that the thread has while it is sampled.
 const STATE: u32 = 3;
 
 fn sample_case() -> Case {
@@ -144,7 +144,7 @@ fn sample_case() -> Case {
 }
 
 fn time_samples(sampler: &Sampler, n: u64, clock: &Clock) -> Result<Ticks> {
-    /// Turns of waiting for the handler, each of some nanoseconds: more than a timer can be late.
+    /// The most turns of the loop that waits for the handler, some nanoseconds each. They last longer than a timer can be late.
     const PATIENCE: u32 = 1 << 30;
     let before = sampler.samples();
     let ticks = clock.time(|| {
@@ -171,9 +171,9 @@ struct Events<I> {
     /// Events per iteration. If there are several, each iteration waits for the last.
     burst: u64,
     sent: u64,
-    /// The captured share of the events of each batch.
+    /// For each batch, the share of its events that the observer captured, 0 to 1.
     captured: Vec<f64>,
-    /// The least share that is correct.
+    /// The least captured share that is not an error.
     least: f64,
 }
 
@@ -201,8 +201,8 @@ fn burst_case() -> Case {
 const LINE: f64 = 165.0;
 /// Numbers of 32 bits in a line of 64 bytes.
 const EVENTS_IN_A_LINE: f64 = 16.0;
-/// Events that are sent while the receiver fetches the line with the sender's position. The receiver falls behind at
-/// once, and fetches the line again only when it has caught up.
+/// The number of events that are sent while the receiver fetches the line with the sender's position. The receiver falls
+/// behind at once, and fetches the line again only when it has caught up.
 const LAG: f64 = 80.0;
 
 fn observed_events_case<I: Interface>(name: String, title: String, burst: u64, least: f64) -> Case {
@@ -222,7 +222,7 @@ impl<I: Interface> Subject for Events<I> {
         let before = self.observer.tally();
         let events = iterations * self.burst;
         let (first, last) = (self.sent, self.sent + events);
-        // A batch of single events waits only for its last.
+        // A batch of single events waits only for the last event.
         let stretch = if self.burst == 1 { events } else { self.burst };
         let (mut taken, mut arrived) = (true, Ok(()));
         let ticks = clock.time(|| {
@@ -257,7 +257,7 @@ impl<I: Interface> Subject for Events<I> {
     }
 }
 
-/// The captured share of the events, given their number and sum.
+/// The share of the events that were captured, 0 to 1. `sent` and `sum` are the number and the sum of the sent events.
 fn captured_share(before: &Tally, after: &Tally, (sent, sum): (u64, u64), least: f64) -> Result<f64> {
     let captured = after.distinct_events() - before.distinct_events();
     let share = captured as f64 / sent as f64;
@@ -268,7 +268,7 @@ fn captured_share(before: &Tally, after: &Tally, (sent, sum): (u64, u64), least:
     Ok(share)
 }
 
-/// The most steps from the fork into the loop.
+/// The most single steps from the fork until the child is in its loop.
 const WAY_THERE: u32 = 100_000;
 
 fn step_case() -> Case {

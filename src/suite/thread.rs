@@ -2,13 +2,13 @@
 //! The life of a thread that does nothing: created and joined by `pthread_create` with a stack of 64 KiB, 8 MiB and 64
 //! MiB, with a guard page and (`unguarded`) without; created only (`create-…`); by Rust's `std::thread`; and by `clone`
 //! without the library, joined by the futex that the kernel wakes. And `hand-off`: a thread that sleeps in a pool is
-//! given a turn, answers, and sleeps again, on the measuring CPU and across two.
+//! given a turn, answers, and sleeps again, on the measuring CPU or on another one.
 //!
 //! # What is not
 //! In `create-…` the thread's own life and the join, which are outside the bracket. Starting the pool.
 //!
 //! # How we know
-//! Every answer of the library and of the kernel is checked. The kernel's own count of created tasks grew by at least
+//! Every return value of the library and of the kernel is checked. The kernel's own count of created tasks grew by at least
 //! one an iteration, and after each batch this process has as many threads as before it. Threads inherit the mask of
 //! the measuring thread, which must be one CPU; the pool's thread reports after every batch on which CPU it runs and
 //! how often the kernel switched away from it: in at least every second hand-off. Time grows in proportion to the
@@ -18,14 +18,14 @@
 //! The C library keeps up to 40 MiB of stacks of threads that have ended and reuses them (glibc): with 64 KiB and 8 MiB
 //! no stack is mapped and no guard page is set while it is timed, only with 64 MiB. When a thread ends, the library
 //! still returns the pages that it touched to the kernel, so each new one has a fault or two. For `create-…` creator
-//! and thread have the policy `SCHED_BATCH`, so that the thread does not run first; if it does, because a tick came in
-//! between, it notes so, and its creation is not counted. Across CPUs the hand-off includes an interrupt and, in a
+//! and thread have the policy `SCHED_BATCH`, so that the thread does not run first. If it does, because of a timer tick in
+//! between, the thread notes it, and its creation is not counted. Across CPUs the hand-off includes an interrupt and, in a
 //! guest, leaving the idle loop: it differs severalfold between a machine at rest and one in use.
 //!
 //! # Reading the number
 //! `clone` is the kernel's part; what `join-64KiB` costs above it is the library's, and what `std` costs above that is
-//! Rust's: a name, a result and two shared allocations. `fork/touched-mib/0` is the same with a memory of its own. A
-//! hand-off is two wake-ups and two switches.
+//! Rust's: a name, a result and two shared allocations. `fork/touched-mib/0` is the same for a process, which has its own
+//! address space. A hand-off is two wake-ups and two switches.
 //!
 //! # Source
 //! CSC501 project report (create and join, 11.7 µs); CSE 221 project report (kernel thread creation, 7.37 µs).
@@ -49,7 +49,7 @@ pub const GROUP: Group = Group::new("thread", include_str!("thread.rs"), cases).
 )
 .as_answer()]);
 
-/// Sizes of the stacks: as in the id, and in bytes.
+/// Sizes of the stacks: the text in the id, and the size in bytes.
 const STACKS: [(&str, usize); 3] = [("64KiB", 64 << 10), ("8MiB", 8 << 20), ("64MiB", 64 << 20)];
 /// The C library reuses stacks up to this size (glibc); larger ones it maps and unmaps for each thread.
 const REUSED: usize = 40 << 20;
@@ -114,7 +114,7 @@ fn created_only_case((size, stack): (&str, usize)) -> Case {
         .predict(1e3, 12e3, "a task allocated and made ready; it has yet to run")
 }
 
-/// A case of whole lives: `once` creates a thread, waits for its end and returns 0 or a negative error number.
+/// A case of the whole life of a thread: `once` creates one, waits for its end and returns 0 or a negative error number.
 fn thread_life_case<T: 'static>(
     name: impl Into<String>,
     title: impl Into<String>,
@@ -148,8 +148,8 @@ fn spawn_and_join() -> i64 {
     }
 }
 
-/// Creates one thread before the first that is timed, so that what is forbidden or limited here fails now. Returns the
-/// number of threads without it.
+/// Creates one thread before the timed ones, so that a prohibition or a limit fails here. Returns the number of threads of this
+/// process without it.
 fn create_trial_thread(once: impl FnOnce() -> i64) -> Result<u64> {
     let threads = operation::thread_count();
     task::check_created("creating a thread", once())?;
@@ -173,7 +173,7 @@ fn check_none_left(before: u64) -> Result<()> {
     )))
 }
 
-/// Threads inherit the CPU mask of their creator.
+/// The need that the measuring thread may run on one CPU only, since threads inherit the CPU mask of their creator.
 const ONE_CPU: Need = Need::new(|_| match cpu::allowed_cpus().len() {
     1 => Ok(()),
     cpus => Err(format!(
@@ -231,12 +231,12 @@ fn hand_off_case(placement: &str, words: &str, place_of: fn() -> Result<usize>) 
     ))
 }
 
-/// Hand-offs of a batch that may lack a switch: the first finds the pool's thread awake.
+/// The number of hand-offs in a batch that may lack a switch, because the first one finds the pool's thread awake.
 const AWAKE: u64 = 2;
 
-/// Checks that the pool's thread ran on its CPU and was switched away from in at least every second hand-off: else it had
-/// been awake, and no hand-off woke it. It need not sleep every time: on one CPU the woken thread may preempt, and across
-/// CPUs the two threads may run in step for some turns, which is another operation.
+/// Checks that the pool's thread ran on its CPU, and that the kernel switched away from it in at least every second hand-off: if
+/// not, it was awake and no hand-off woke it. It need not sleep every time: on one CPU the woken thread may preempt, and across
+/// CPUs the two threads may run in lockstep for some turns, which is another operation.
 fn check_pool_switched(hand_offs: u64, cpu: usize, before: Usage, after: Usage) -> Result<()> {
     if after.cpu != cpu {
         return Err(Error::Disturbed(format!(
@@ -268,13 +268,13 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_that_was_awake_is_asked_again() {
+    fn a_pool_that_stayed_awake_is_a_disturbance() {
         let answer = check_pool_switched(8, 1, usage(1, 10), usage(1, 11));
         assert!(matches!(answer, Err(Error::Disturbed(sentence)) if sentence.contains("1 times in 8")));
     }
 
     #[test]
-    fn a_pool_that_ran_elsewhere_is_a_failure() {
+    fn a_pool_that_ran_on_another_cpu_is_a_disturbance() {
         assert!(matches!(check_pool_switched(8, 1, usage(1, 10), usage(0, 90)), Err(Error::Disturbed(_))));
     }
 }

@@ -1,12 +1,12 @@
 //! # What is timed
 //! Asking which of many descriptors can be read. One call asks for 10, 100 or 500 and does not wait: by `poll`, by
-//! `select` and by `epoll_wait`. They are regular files, which are always ready; or pipes, or TCP connections over
-//! loopback, of which none is ready, or (`…-last`) only the last, permanently.
+//! `select` and by `epoll_wait`. The descriptors are regular files, which are always ready; or pipes or TCP connections over
+//! loopback. Of these none is ready, or (`…-last`) only the last one, permanently.
 //!
 //! # What is not
 //! Opening, connecting and registering. `select` overwrites its set: the copy of some 70 to 130 bytes that every
-//! program must make before each question is part of the figure. `epoll` does not accept regular files, so there are no
-//! such cases. The control is a loop without a call.
+//! program must make before each question is part of the figure. `epoll` does not accept regular files, so it has
+//! no cases with them. The control is a loop without a call.
 //!
 //! # How we know
 //! A witness counts the entries of some iterations: the one call, once each. Every answer must be the number of
@@ -15,11 +15,11 @@
 //! # What fools it
 //! The kernel's structures of a descriptor may be in the cache or not: 500 sockets are several hundred KiB of kernel
 //! memory. The descriptors have the lowest possible numbers, because `select` looks at every number below the highest:
-//! a program that asks about few but high ones pays for all below.
+//! a program that asks about a few high numbers pays for all numbers below.
 //!
 //! # Reading the number
-//! The slope of the fitted line is the cost of one more descriptor. `poll` and `select` pay it for every question;
-//! `epoll_wait` does not, and pays for what is ready. With 500 descriptors the ratio is what a server saves.
+//! The slope of the fitted line is the cost of one more descriptor. `poll` and `select` pay it at every question;
+//! `epoll_wait` pays only for ready descriptors. With 500 descriptors the ratio of the two is what a server saves.
 //!
 //! # Source
 //! lmbench's `lat_select` (McVoy and Staelin 1996), which asks about one descriptor many times over; here each is a
@@ -56,7 +56,7 @@ pub const GROUP: Group = Group::new("wait", include_str!("wait.rs"), cases)
 /// Numbers of descriptors.
 const COUNTS: [usize; 3] = [10, 100, 500];
 
-/// What is asked about.
+/// The descriptors of a case: their kind, and whether the last one is ready.
 #[derive(Clone, Copy)]
 struct Watched {
     /// Part of the case's name.
@@ -77,7 +77,7 @@ const WATCHED: [Watched; 5] = [
 ];
 
 impl Watched {
-    /// How many of `count` descriptors are ready.
+    /// The number of ready descriptors among `count`.
     fn ready_count(self, count: usize) -> i64 {
         (if self.kind == Kind::File { count } else { usize::from(self.last) }) as i64
     }
@@ -93,7 +93,7 @@ impl Watched {
 }
 
 fn cases() -> Vec<Case> {
-    // To poll and select a ready connection costs what a ready pipe does, and the last descriptor what any other does.
+    // For poll and select a ready connection costs as much as a ready pipe, and the last descriptor as much as any other.
     let asked = || WATCHED.into_iter().filter(|of| !(of.last && of.kind == Kind::Tcp));
     let rarely = |of: Watched, case: Case| if of.last { case.need(FULL_SCALE) } else { case };
     let mut cases = Vec::new();
@@ -125,7 +125,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// A case of one question an iteration. `make` prepares it for open descriptors.
+/// A case of one question per iteration. `make` prepares the question for the open descriptors.
 fn question_case<Q: Question + 'static>(
     call: &'static str,
     of: Watched,
@@ -155,7 +155,7 @@ fn question_case<Q: Question + 'static>(
         .claim(Claim::Linear)
 }
 
-/// Asks until the answer is right: over TCP the byte that was written arrives a moment later.
+/// Asks until `ready` descriptors are reported, at most 1000 times: over TCP the written byte arrives a moment later.
 fn wait_until_ready(call: &str, ready: i64, question: &mut impl Question) -> Result<()> {
     const ATTEMPTS: u32 = 1_000;
     let mut seen = question.ask_repeatedly(1);

@@ -5,36 +5,38 @@
 //! kernel is asked to let idle CPUs enter no state that takes time to leave (`/dev/cpu_dma_latency`), for as long as the
 //! case lives.
 //!
-//! `request-wake` and `request` are a request to a worker that sleeps and may run on every CPU: until the worker runs, and until it
-//! has done 0.1 ms of work, beside no, one or two busy tasks on each CPU. `load-p99/75` is a round of such requests that come at
-//! random, as many as keep the CPUs busy to 75 %, for as many workers as there are CPUs (16 at most): the cost is the 99th percentile
-//! of the times from the moment at which each is due until its work is done. `every-cpu` sleeps on all CPUs until the same moment,
-//! and times the last one that wakes.
+//! `request-wake` and `request` are a request to a worker that sleeps and may run on every CPU, beside no, one or two busy tasks on
+//! each CPU. The first is timed until the worker runs, the second until it has done 0.1 ms of work. `load-p99/75` is a round of
+//! such requests at random times, at a rate that keeps the CPUs busy to 75 %, with one worker for each CPU (16 at most): the
+//! cost is the 99th percentile of the times from the moment at which each request is due until its work is done. `every-cpu`
+//! sleeps on all CPUs until the same moment, and times the CPU that wakes last.
 //!
 //! # What is not
 //! The sleep itself: a quarter of a millisecond, and one for `epoll_wait`, whose time-outs are whole milliseconds, and for
 //! `every-cpu`.
 //!
 //! # How we know
-//! Every wake-up is timed by itself, with the clock that the kernel sleeps by. One that comes early ends the case. The
-//! kernel's count of voluntary switches must have grown by one for each. A worker whose wait was no sleep is asked again, and
-//! its work must take at least half of the time that it takes alone. Under a load each request must be taken once, not before it
-//! is due, and do its work; one that is sent late still counts from when it was due. The tasks of all CPUs must have slept.
+//! Every wake-up is timed by itself, with the clock that the kernel sleeps by. An early wake-up ends the case. The
+//! kernel's count of voluntary switches must have grown by one for each. If a worker did not sleep, the request is repeated;
+//! the work must take at least half of the time that it takes alone. Under a load each request must be taken once, not before it
+//! is due, and do its work; a request that is sent late still counts from the moment at which it was due. The tasks of all CPUs
+//! must have slept.
 //!
 //! # What fools it
 //! The kernel allows itself 50 µs of slack for an ordinary task's time-outs (`PR_SET_TIMERSLACK`), to serve several
 //! with one interrupt; not for a timerfd, and not for real-time tasks. An idle CPU is in a state that takes time to
-//! leave, in a guest as long as the host takes to run it again: beside a hog the CPU is awake, and the sleeper is
-//! often earlier. The timers of hypervisors are late too, and nothing in the guest says by how much. The maximum is
+//! leave (in a guest, the time that the host takes to run it again). Beside a hog the CPU is awake, so the sleeper often
+//! wakes earlier. The timers of hypervisors are late too, and nothing in the guest says by how much. The maximum is
 //! over some hundreds of wake-ups at default scale: a real-time bound needs the full scale, for hours
 //! (`syscost record --session NAME --minutes 60 '^wake_up/every-cpu'`, which goes on where it ended).
 //!
 //! # Reading the number
-//! Not the mean: the percentiles up to the maximum stand below the table, and the histogram is in the record. What
-//! `cyclictest` prints as Avg and Max is the mean and the maximum of `clock-nanosleep/idle-fifo-shallow`: it holds the
-//! idle states off. With `--default-system` it does not, which then is `…/idle-fifo`.
+//! Do not read the mean. The percentiles up to the maximum stand below the table, and the histogram is in the record. What
+//! `cyclictest` prints as Avg and Max is the mean and the maximum of `clock-nanosleep/idle-fifo-shallow`, since it also keeps
+//! CPUs out of deep idle states. With `--default-system` it does not; compare it then with `…/idle-fifo`.
 //!
-//! `ideal-p99` is what random arrivals cost where each request begins as soon as a CPU is free: what is above it is the scheduler's.
+//! `ideal-p99` is the percentile for the same random arrivals if each request began as soon as a CPU is free. The excess over it is
+//! the scheduler's.
 //! `rate` is requests a second. The curve over the loads (full scale) says between which two the 99th percentile passes 1 ms.
 //!
 //! # Source
@@ -60,11 +62,11 @@ pub const GROUP: Group = Group::new("wake_up", include_str!("wake_up.rs"), cases
     .headlines(&[Headline::new(110, "futex/idle", "a sleeper woken on an idle CPU").as_answer()])
     .curves(&[load::CURVE]);
 
-/// The sleep.
+/// The length of a sleep.
 const SLEEP: Duration = Duration::from_micros(250);
 /// The pause before a request, in which a worker falls asleep.
 const PAUSE: Duration = SLEEP;
-/// The sleep where time-outs are whole milliseconds, or a late wake-up must not reach the next.
+/// The length of a sleep if time-outs are whole milliseconds, or if a late wake-up must not delay the next one.
 const COARSE_SLEEP: Duration = Duration::from_millis(1);
 
 /// Whether another task uses the CPU, and the sleeper's scheduling class.
@@ -77,7 +79,7 @@ pub struct Setting {
     is_shallow: bool,
 }
 
-/// An ordinary sleeper alone.
+/// A sleeper of the ordinary class on an idle CPU.
 pub const IDLE: Setting = setting("idle", "on an idle CPU", false, false);
 const HOG: Setting = setting("beside-hog", "beside a CPU hog", true, false);
 const IDLE_FIFO: Setting = setting("idle-fifo", "real-time, on an idle CPU", false, true);
@@ -122,7 +124,7 @@ fn setting_case(name: &str, make: Make, setting: Setting) -> Case {
     case.predict(30_000.0, slack + 6_000.0, why)
 }
 
-/// The idle states may be limited.
+/// The need that this process may limit the idle states of CPUs.
 const IDLE_STATES: Need = Need::new(|_| {
     ShallowIdle::hold().map(drop).map_err(|e| format!("the CPUs' idle states may not be limited here: {e}"))
 });
@@ -137,7 +139,7 @@ struct Sleeper {
 impl Sleeper {
     fn start(make: Make, setting: Setting, place: &Place) -> Result<Self> {
         let here = Placement::Same.partner_cpu(place)?;
-        // Before the class is entered: the hog stays an ordinary task.
+        // The hog starts before this thread enters the class, so it stays an ordinary task.
         let hog = setting.has_hog.then(|| start_spinner(here, Class::Ordinary)).transpose()?;
         let _class = setting.is_real_time.then(|| RealTime::enter(PRIORITY)).transpose()?;
         let _shallow = setting.is_shallow.then(ShallowIdle::hold).transpose()?;
@@ -164,7 +166,7 @@ impl Sleeper {
 impl Subject for Sleeper {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         let ticks = |ns: u64| Ticks((ns as f64 * clock.hz() / 1e9) as u64);
-        // Computed, and not timed by a bracket: it begins at a deadline, where no code runs.
+        // Computed and not timed by a bracket, because the time begins at a deadline, when no code runs.
         (0..iterations).map(|_| Ok(clock.record_bracket(ticks(self.lateness_ns()?)))).sum()
     }
 
@@ -173,8 +175,8 @@ impl Subject for Sleeper {
     }
 }
 
-/// The claim that it slept. A task that is delayed between reading the clock and the call finds that the deadline has
-/// passed: it is late without a sleep. That is rare, and the work of a host or of a stranger: such a case is measured
+/// The claim that the sleeper slept. If it is delayed between reading the clock and the call, the deadline has passed: it is
+/// late without a sleep. That is rare and caused by the host or by another program, so such a case is measured
 /// again.
 fn claim_slept(delta: &Delta, iterations: u64) -> Judged {
     let switches = delta.counted.voluntary_switches;

@@ -1,4 +1,4 @@
-//! Each service, as a client that behaves is served, and as others at its data port are not.
+//! Each service serves a correct client, and refuses other connections at its data port.
 
 use crate::serves::Serves;
 use std::io::{Read, Write};
@@ -57,7 +57,7 @@ fn ipv6_is_served_by_its_own_sockets() {
 }
 
 #[test]
-fn a_sink_tells_how_much_came() {
+fn a_sink_counts_the_received_bytes() {
     let serves = Serves::new();
     let mut client = serves.call();
     let sink = Open { service: Service::Sink, bytes: 0, streams: 1 };
@@ -93,7 +93,7 @@ fn only_datagrams_with_the_secret_come_back_and_none_grows() {
         let came = socket.recv(&mut back).unwrap();
         assert_eq!(&back[..came], &packet);
     }
-    // Another port of the same address is another client by now, with the secret and without.
+    // By now another port of the same address counts as another client, with the secret or without.
     let other = UdpSocket::bind("127.0.0.1:0").unwrap();
     other.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
     other.send_to(&packet, way.address).unwrap();
@@ -120,7 +120,7 @@ fn connections_are_greeted_one_after_another() {
 }
 
 #[test]
-fn data_sockets_are_for_who_knows_the_secret() {
+fn a_data_socket_without_the_secret_is_refused() {
     let serves = Serves::new();
     let mut client = serves.call();
     let way = client.open_service(echo(4)).unwrap();
@@ -134,9 +134,9 @@ fn data_sockets_are_for_who_knows_the_secret() {
     assert!(TcpStream::connect(way.address).is_err(), "the door is closed behind the client");
 }
 
-/// Ten of this machine, whom the address cannot tell from the client, come to a data door and say nothing.
+/// Ten connections of this machine, which the address cannot tell from the client, connect to a data port and send nothing.
 #[test]
-fn who_comes_to_a_data_door_and_says_nothing_keeps_the_client_out_of_neither_service() {
+fn silent_connections_to_a_data_port_do_not_delay_the_client() {
     let serves = Serves::new();
     let mut client = serves.call();
     let silent =
@@ -156,7 +156,7 @@ fn who_comes_to_a_data_door_and_says_nothing_keeps_the_client_out_of_neither_ser
 }
 
 #[test]
-fn a_request_that_cannot_be_is_refused_in_a_sentence_that_names_the_peer() {
+fn an_invalid_request_is_refused_in_a_sentence_that_names_the_peer() {
     let serves = Serves::new();
     let error = serves.call().open_service(echo(0)).err().expect("refused").to_string();
     assert!(error.starts_with("peer 127.0.0.1: ") && error.contains("messages of 0 bytes"), "{error}");

@@ -1,4 +1,4 @@
-//! Noise of all kinds by the control and at the data ports. `SYSCOST_FUZZ_SECONDS` says for how long.
+//! Random input of all kinds to the control and to the data ports, for `SYSCOST_FUZZ_SECONDS` seconds.
 
 use crate::serves::{SYSCOST, wait_until};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use syscost::json_line::to_line;
 use syscost::peer::control_protocol::{Answer, Ask, Open, Opened, Service};
 
-/// xorshift: the noise of a seed is always the same.
+/// A xorshift generator: the same seed gives the same numbers.
 struct Random(u64);
 
 impl Random {
@@ -27,7 +27,7 @@ impl Random {
         (0..self.below(most)).map(|_| self.next() as u8).collect()
     }
 
-    /// The same with some bytes changed, left out, doubled or cut off.
+    /// `text` with some bytes changed, left out, doubled or cut off.
     fn mutated(&mut self, mut text: Vec<u8>) -> Vec<u8> {
         for _ in 0..=self.below(4) {
             let at = self.below(text.len().max(1)).min(text.len().saturating_sub(1));
@@ -50,14 +50,14 @@ impl Random {
 const SERVICES: [Service; 5] =
     [Service::Echo, Service::Reply, Service::DatagramEcho, Service::Sink, Service::Greeter];
 
-fn an_ask(random: &mut Random) -> Ask {
+fn random_request(random: &mut Random) -> Ask {
     let service = SERVICES[random.below(SERVICES.len())];
     let bytes = [0, 1, 56, 1 << 20, u32::MAX, random.next() as u32][random.below(6)];
     let streams = [0, 1, 2, 16, u32::MAX][random.below(5)];
     if random.below(4) == 0 { Ask::Count } else { Ask::Open(Open { service, bytes, streams }) }
 }
 
-/// A peer that was met by its first stream, without a client in between.
+/// A peer whose first stream is connected, driven directly and not through a client.
 struct Met {
     child: Child,
     asks: ChildStdin,
@@ -90,7 +90,7 @@ impl Met {
         Some(opened)
     }
 
-    /// Closes its input. It must end well, having said nothing but lines of the protocol.
+    /// Closes the peer's input. The peer must exit with success, and must have written only lines of the protocol.
     fn end(mut self) {
         drop(self.asks);
         let mut rest = Vec::new();
@@ -108,10 +108,10 @@ fn connect(opened: &Opened) -> TcpStream {
     TcpStream::connect(("127.0.0.1", opened.port)).unwrap()
 }
 
-/// A client that asks what cannot be.
+/// Sends invalid requests.
 fn ask_noise(met: &mut Met, random: &mut Random) {
     for _ in 0..random.below(6) {
-        let text = to_line(&an_ask(random));
+        let text = to_line(&random_request(random));
         let text = if random.below(2) == 0 { random.mutated(text) } else { text };
         if met.asks.write_all(&text).is_err() {
             return;
@@ -119,7 +119,7 @@ fn ask_noise(met: &mut Met, random: &mut Random) {
     }
 }
 
-/// Noise at a data port, without the secret and with it.
+/// Sends random bytes to a data port, with and without the secret.
 fn send_noise(met: &mut Met, random: &mut Random) {
     let service = SERVICES[random.below(SERVICES.len())];
     let bytes =
@@ -149,7 +149,7 @@ fn send_noise(met: &mut Met, random: &mut Random) {
 }
 
 #[test]
-fn whatever_is_sent_the_peer_says_lines_of_the_protocol_and_ends() {
+fn the_peer_answers_random_input_in_its_protocol_and_ends() {
     let seconds = std::env::var("SYSCOST_FUZZ_SECONDS").map_or(2, |text| text.parse().unwrap());
     let (begun, mut noises) = (Instant::now(), 0);
     let mut random = Random(0x9e37_79b9_7f4a_7c15);

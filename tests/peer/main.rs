@@ -1,7 +1,7 @@
-//! `syscost peer` as others meet it: clients of all kinds, strangers at its data ports, and clients that find a peer that
-//! does not start, dies, stalls, lies or speaks another version, here and across two network namespaces.
+//! Tests of `syscost peer`: with clients of all kinds, with strangers at its data ports, and of clients whose peer does not
+//! start, dies, stalls, lies or speaks another version, on this machine and across two network namespaces.
 //!
-//! What needs root and `ip` is skipped with a sentence where they are missing.
+//! Tests that need root and `ip` are skipped with a sentence if these are missing.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test may")]
 #![allow(clippy::print_stdout, reason = "a test that cannot be done says so")]

@@ -1,4 +1,4 @@
-//! Where a run takes place: a home of Criterion's own, and the way to the peer, which is this machine's loop or a
+//! The place of a test run: its own Criterion home, and the connection to the peer, which is the loopback interface or a
 //! pair of virtual interfaces between two network namespaces.
 
 use crate::serves::SYSCOST;
@@ -9,13 +9,13 @@ use std::process::{Child, Command, Stdio};
 use syscost_platform::testing::print_skipped;
 use tempfile::TempDir;
 
-/// The way between the two ends.
+/// The connection between the two ends.
 pub enum Wire {
     Loop,
     Namespaces { near: Namespace, far: Namespace },
 }
 
-/// A network namespace, which lives as long as a process in it: that ends with the pipe that it reads.
+/// A network namespace. It lives as long as a process in it, which ends when the pipe that it reads is closed.
 pub struct Namespace(Child);
 
 pub const NEAR: &str = "10.77.0.1";
@@ -31,7 +31,7 @@ impl Namespace {
         let child = command.spawn().ok()?;
         let own = std::fs::read_link("/proc/self/ns/net").ok()?;
         let there = format!("/proc/{}/ns/net", child.id());
-        // It is in ours until it has left it.
+        // The process is in our namespace until it has left it.
         for _ in 0..200 {
             if std::fs::read_link(&there).is_ok_and(|namespace| namespace != own) {
                 return Some(Self(child));
@@ -70,7 +70,7 @@ impl Drop for Namespace {
 }
 
 impl Wire {
-    /// Two namespaces with a pair of interfaces, MTU 1500; none where that cannot be had, with a sentence.
+    /// Two namespaces with a pair of interfaces, MTU 1500. `None`, with a printed sentence, if they cannot be made.
     pub fn between_namespaces() -> Option<Self> {
         let wire = Self::made();
         if wire.is_none() {
@@ -88,7 +88,7 @@ impl Wire {
         for (end, address) in [(&near, NEAR), (&far, FAR)] {
             end.ip(&["addr", "add", &format!("{address}/24"), "dev", "wire0"])?;
             end.ip(&["link", "set", "wire0", "mtu", "1500", "up"])?;
-            // A kernel without IPv6 refuses them, and the test that wants them says so.
+            // A kernel without IPv6 refuses these addresses, and the test that needs them says so.
             let address = if address == NEAR { NEAR_6 } else { FAR_6 };
             let _ = end.ip(&["-6", "addr", "add", &format!("{address}/64"), "dev", "wire0", "nodad"]);
             end.ip(&["link", "set", "lo", "up"])?;
@@ -96,7 +96,7 @@ impl Wire {
         Some(Self::Namespaces { near, far })
     }
 
-    /// Does this at the far end, on a thread of its own, which alone is there.
+    /// Runs `at` at the far end, on a new thread, which is the only one to enter that namespace.
     pub fn there<T: Send>(&self, at: impl FnOnce(IpAddr) -> T + Send) -> T {
         let Self::Namespaces { far, .. } = self else { return at([127, 0, 0, 1].into()) };
         let namespace = File::open(format!("/proc/{}/ns/net", far.0.id())).unwrap();
@@ -124,7 +124,7 @@ pub struct Place {
 /// How a run ended.
 pub struct Ended {
     pub code: Option<i32>,
-    /// Both of its streams.
+    /// The standard output and the standard error.
     pub said: String,
 }
 
@@ -161,7 +161,7 @@ impl Place {
         serde_json::from_slice(&std::fs::read(files.last().unwrap()).unwrap()).unwrap()
     }
 
-    /// Whether neither the record nor Criterion has a number.
+    /// Whether neither the record nor the files of Criterion hold a number.
     pub fn has_no_number(&self) -> bool {
         fn files(directory: &std::path::Path) -> Vec<PathBuf> {
             let entries =

@@ -1,5 +1,5 @@
-//! Peers that are not what they should be: they die, stall, lie, or speak another version. What is measured
-//! against one ends in a sentence that names it, and no number is kept.
+//! Faulty peers: they die, stall, lie, or speak another version. A case that is measured against one ends in a sentence
+//! that names the peer, and no number is kept.
 
 use crate::place::{Place, Wire};
 use std::fs::File;
@@ -15,7 +15,7 @@ use syscost::peer::control_protocol::{
     Answer, Ask, Counted, Hello, LONGEST, Open, Opened, SECRET_BYTES, Service, VERSION, Welcome,
 };
 
-/// What is wrong with it.
+/// The fault of a peer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Vice {
     Dies,
@@ -30,7 +30,7 @@ enum Vice {
 }
 use Vice::*;
 
-/// Each of them, a case, and what must be said of it.
+/// Each fault, with a case and the words that the error must contain.
 const VICES: [(Vice, &str, &str); 9] = [
     (Dies, "socket_round_trip/tcp-peer/56B", "it has died, or was stopped"),
     (Stalls, "socket_round_trip/tcp-peer/56B", "it has not answered for"),
@@ -47,29 +47,29 @@ const VICES: [(Vice, &str, &str); 9] = [
     (NamesItselfAtWill, "socket_round_trip/tcp-peer/56B", "nothing that syscost says"),
 ];
 
-/// How many messages one behaves for, before it does not.
+/// The number of messages that a faulty peer answers correctly first.
 const GOOD: u64 = 3;
 
 impl Vice {
-    /// Serves each client that opens the two named pipes of this directory, with this fault, while the test lives. Its data
-    /// sockets are at this address.
+    /// Serves, with this fault, each client that opens the two named pipes of this directory, for as long as the test lives. The
+    /// data sockets are at the address `own`.
     fn serves_in(self, directory: &Path, own: IpAddr) {
         let [asks, answers] = ["asks", "answers"].map(|name| directory.join(name));
         for pipe in [&asks, &answers] {
             nix::unistd::mkfifo(pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
         }
         std::thread::spawn(move || {
-            // They are opened together with the other end, which is a command of the client.
+            // Opening blocks until a command of the client opens the other end.
             while let (Ok(asks), Ok(answers)) = (File::open(&asks), File::create(&answers)) {
                 self.serves(&asks, &answers, own);
                 drop(answers);
-                // Until the command of this client has ended: it would get the hello that is for the next.
+                // Waits until the command of this client has ended: it would otherwise read the hello for the next client.
                 let _ = std::io::copy(&mut &asks, &mut std::io::sink());
             }
         });
     }
 
-    /// Nothing if the client has gone.
+    /// Serves one client. `None` if the client has closed the connection.
     fn serves(self, asks: &File, mut answers: &File, own: IpAddr) -> Option<()> {
         let mut lines = Lines::new(LONGEST);
         let soon = || Instant::now() + Duration::from_secs(30);
@@ -139,7 +139,7 @@ impl Vice {
     }
 }
 
-/// Runs the case against each of them, from here.
+/// Runs the case of each fault against a peer with that fault, and checks the error.
 fn meets(wire: &Wire, vices: &[(Vice, &str, &str)]) {
     for &(vice, case, sentence) in vices {
         let (place, pipes) = (Place::new(), tempfile::tempdir().unwrap());

@@ -1,4 +1,4 @@
-//! How a peer begins and ends: commands that start none, and what is left behind.
+//! The start and the end of a peer: commands that start none, and processes left behind.
 
 use crate::place::{Place, Wire};
 use crate::serves::{SYSCOST, Serves, status_field, wait_until};
@@ -80,12 +80,12 @@ fn a_peer_ends_with_its_input() {
     client.request_counts().unwrap();
     drop(client);
     serves.await_end();
-    // Also before a client has come.
+    // The peer ends in this way also before a client has connected.
     let peer = Command::new(SYSCOST).arg("peer").stdin(Stdio::null()).output().unwrap();
     assert!(peer.status.success(), "{peer:?}");
 }
 
-/// The measuring process is killed in the middle, and a shell is between it and the peer.
+/// The measuring process is killed during a run; a shell is between it and the peer.
 #[test]
 fn a_client_that_is_killed_leaves_no_peer() {
     let (serves, place) = (Serves::new(), Place::new());

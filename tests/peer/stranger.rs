@@ -1,11 +1,11 @@
-//! Clients that behave badly: what the peer keeps stays bounded.
+//! Clients that behave badly: the memory of the peer stays bounded.
 
 use crate::serves::Serves;
 use std::io::Write;
 use std::time::{Duration, Instant};
 use syscost::peer::control_protocol::{LONGEST_SILENCE, Open, Service};
 
-/// What the peer may keep resident, KiB: its code and its threads have a fifth of it.
+/// The most resident memory of the peer, KiB. Its code and its threads take a fifth of it.
 const RESIDENT_KIB: u64 = 64 << 10;
 
 /// Sixteen streams that are written to and never read.
@@ -21,13 +21,13 @@ fn streams_that_are_never_read_are_cut_off_and_cost_a_bounded_memory() {
                 stream.set_write_timeout(Some(Duration::from_secs(2))).unwrap();
                 let message = vec![1; 1 << 20];
                 while stream.write_all(&message).is_ok() {}
-                // Open until the test ends, so that only the peer can end it.
+                // The stream stays open until the test ends, so that only the peer can end it.
                 stream
             })
         })
         .collect();
     let mut most = 0;
-    // The session is not silent for so long that it would be ended as a whole.
+    // The limit is short enough that the peer does not end the whole session as silent.
     let limit = Instant::now() + LONGEST_SILENCE / 2;
     let is_cut_off =
         || serves.status("Threads") <= 16 && writers.iter().all(std::thread::JoinHandle::is_finished);

@@ -1,4 +1,4 @@
-//! Two network namespaces and a pair of virtual interfaces: as far apart as two machines, for the kernel.
+//! Runs across two network namespaces and a pair of virtual interfaces, which the kernel treats like two machines.
 
 use crate::place::{FAR, FAR_6, Place, Wire};
 use crate::serves::SYSCOST;
@@ -11,9 +11,9 @@ fn cases(record: &Value) -> impl Iterator<Item = (&Value, &Value)> {
     groups.flat_map(|group| group["cases"].as_array().unwrap().iter().map(move |case| (group, case)))
 }
 
-/// Every transport of every group, with small and large messages. The sizes between them go the same way.
+/// Every transport of every group, with small and large messages. Messages of sizes between them take the same code path.
 const ALL_TRANSPORTS: &str = "-peer.*/(1B|56B|16KiB|128KiB|8MiB|1000B|8000B)$|^socket_connect/.*-peer";
-/// Every transport of every group once: what IPv6 changes is the addresses.
+/// Every transport of every group once, since IPv6 changes only the addresses.
 const EACH_TRANSPORT_ONCE: &str = "-peer.*/(56B|128KiB|1000B)$|^socket_connect/connect/.*-peer";
 
 /// Every transport that has a peer at its end is measured against one, unless other tasks on the machine disturb it.
@@ -34,7 +34,7 @@ fn every_socket_group_runs_over_ipv6() {
     assert!(record.to_string().contains(&told), "{record}");
 }
 
-/// Measures these cases of a peer; the record. Each was disturbed, or measured on this way.
+/// Measures these cases against a peer and returns the record. Checks that each was disturbed, or measured over this connection.
 fn all_runs(wire: &Wire, address: &str, asked: &str, way: &str) -> Value {
     let Wire::Namespaces { far, .. } = wire else { panic!("no namespaces") };
     let place = Place::new();
@@ -72,7 +72,7 @@ fn id(case: &serde_json::Value) -> &str {
     case["id"].as_str().unwrap()
 }
 
-/// An address that cannot be one is told before anything is measured, with what to write.
+/// An invalid address is reported before anything is measured, with the form of a valid one.
 #[test]
 fn a_malformed_address_is_an_error_of_the_command_line() {
     for (address, expected) in [

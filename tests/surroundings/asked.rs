@@ -1,16 +1,20 @@
-//! What cannot be meant is refused before anything is measured.
+//! Invalid requests are refused before anything is measured.
 
 use crate::place::{Place, TWO_GROUPS};
 use syscost_platform::testing::print_skipped;
 
-fn with(place: &Place, variable: &str, value: impl AsRef<std::ffi::OsStr>) -> crate::place::Ended {
+fn run_with_variable(
+    place: &Place,
+    variable: &str,
+    value: impl AsRef<std::ffi::OsStr>,
+) -> crate::place::Ended {
     let mut command = place.run(&[TWO_GROUPS]);
     command.env(variable, value);
     place.end(command)
 }
 
 #[test]
-fn a_filter_that_finds_nothing_is_told_its_neighbours() {
+fn a_filter_without_a_match_is_refused_with_the_nearest_ids() {
     let place = Place::new();
     place.end(place.run(&["getpdi"])).refuses(&["\"getpdi\"", "syscall/getpid"]);
     place.end(place.run(&["call/u64/.*", "--exact"])).refuses(&["call/u64/"]);
@@ -21,16 +25,16 @@ fn a_filter_that_finds_nothing_is_told_its_neighbours() {
 }
 
 #[test]
-fn an_unknown_word_is_answered_with_the_known_ones() {
+fn an_unknown_word_is_refused_with_the_known_ones() {
     let place = Place::new();
-    with(&place, "SYSCOST_SCALE", "bogus").refuses(&["SYSCOST_SCALE", "smoke, default or full"]);
-    with(&place, "SYSCOST_MEASURE", "bogus").refuses(&["no event bogus", "page-faults"]);
+    run_with_variable(&place, "SYSCOST_SCALE", "bogus").refuses(&["SYSCOST_SCALE", "smoke, default or full"]);
+    run_with_variable(&place, "SYSCOST_MEASURE", "bogus").refuses(&["no event bogus", "page-faults"]);
     for variable in ["SYSCOST_SCALE", "SYSCOST_MEASURE"] {
         let no_text = std::os::unix::ffi::OsStringExt::from_vec(vec![b'n', 0xff]);
         let no_text: std::ffi::OsString = no_text;
-        with(&place, variable, no_text).refuses(&[variable, "UTF-8"]);
+        run_with_variable(&place, variable, no_text).refuses(&[variable, "UTF-8"]);
     }
-    with(&place, "SYSCOST_TASK", "call").refuses(&["SYSCOST_TASK", "unset it"]);
+    run_with_variable(&place, "SYSCOST_TASK", "call").refuses(&["SYSCOST_TASK", "unset it"]);
     assert!(!place.home().exists(), "something was saved");
 }
 
@@ -55,7 +59,7 @@ fn predictions_that_cannot_be_read_are_refused_by_place() {
     ] {
         std::fs::write(&file, text).unwrap();
         let words = ["mine.toml", words[0], words[1]];
-        with(&place, "SYSCOST_PREDICTIONS", &file).refuses(&words);
+        run_with_variable(&place, "SYSCOST_PREDICTIONS", &file).refuses(&words);
         place.end(place.run(&[TWO_GROUPS, "--predictions", file.to_str().unwrap()])).refuses(&words);
     }
     assert!(!place.home().exists(), "something was saved");
@@ -64,7 +68,7 @@ fn predictions_that_cannot_be_read_are_refused_by_place() {
 #[test]
 fn a_pmu_is_there_or_its_absence_is_a_sentence() {
     let place = Place::new();
-    let ended = with(&place, "SYSCOST_MEASURE", "cpu-cycles");
+    let ended = run_with_variable(&place, "SYSCOST_MEASURE", "cpu-cycles");
     if ended.code == Some(2) {
         ended.refuses(&["cpu-cycles"]);
     }
@@ -78,7 +82,7 @@ fn counts_have_a_home_of_their_own() {
     }
     let before = crate::place::files(&place.home(), "").into_iter().map(|f| (std::fs::read(&f).unwrap(), f));
     let before: Vec<_> = before.collect();
-    let ended = with(&place, "SYSCOST_MEASURE", "page-faults");
+    let ended = run_with_variable(&place, "SYSCOST_MEASURE", "page-faults");
     if ended.code == Some(2) && ended.error.contains("perf_event") {
         print_skipped(&ended.error);
         return;

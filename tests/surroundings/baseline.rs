@@ -13,7 +13,7 @@ fn saved_as_a() -> Option<Place> {
 }
 
 #[test]
-fn what_was_saved_can_be_compared_with() {
+fn a_saved_baseline_can_be_compared_with() {
     let Some(place) = saved_as_a() else { return };
     let compare = || place.run(&[TWO_GROUPS, "--baseline", "a"]);
     let Some(ended) = place.succeeds(compare) else { return };
@@ -55,7 +55,7 @@ fn a_truncated_file_of_criterions_is_named_and_costs_no_number() {
 }
 
 #[test]
-fn what_criterion_would_wait_for_or_panic_at_is_named_and_costs_no_number() {
+fn files_at_which_criterion_would_hang_or_panic_are_named_and_cost_no_number() {
     let Some(place) = saved_as_a() else { return };
     let [pipe, short] = ["add/a/estimates.json", "multiply/a/sample.json"]
         .map(|name| place.home().join("known_work").join(name));
@@ -66,7 +66,7 @@ fn what_criterion_would_wait_for_or_panic_at_is_named_and_costs_no_number() {
     let Some(ended) = place.at_rest(compare) else { return };
     ended.says(1, &["3 measured, 0 skipped, 0 failed", pipe.to_str().unwrap(), short.to_str().unwrap()]);
     assert!(!ended.output.contains("could not write"), "{ended:?}");
-    // Saved over, they are as new.
+    // Saving again replaces the damaged files.
     let Some(_) = place.succeeds(|| place.run(&[TWO_GROUPS, "--save-baseline", "a"])) else { return };
     assert!(pipe.is_file() && std::fs::read_to_string(&short).unwrap().len() > 200);
 }
@@ -104,7 +104,7 @@ fn runs_at_the_same_time_in_one_home_lose_nothing() {
         let groups = records.flat_map(|record| record["groups"].as_array().unwrap().clone());
         groups.map(|group| group["cases"].as_array().unwrap().len()).sum::<usize>()
     };
-    // Each has its own output; the home is one.
+    // Each run has its own output; all share one home.
     let run = |filter: &str| {
         let mut command = place.run(&[filter, "--save-baseline", "a"]);
         command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());

@@ -1,21 +1,22 @@
-//! Revisions of real packages, built by the real cargo: by the toolchain that the user has chosen, from a workspace, with features.
+//! Revisions of real packages, built by the real cargo: with the toolchain that the user has chosen, from a workspace, with
+//! features.
 
 use crate::place::{Ended, Place, SYSCOST};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use syscost_platform::testing::print_skipped;
 
-/// A bench that tells the variables of its build.
+/// A bench that prints a variable of its build.
 const BENCH: &str = "fn main() { println!(\"{}\", option_env!(\"RUSTUP_TOOLCHAIN\").unwrap_or(\"none\")) }";
 
-/// A repository of a user.
+/// A git repository, as a user would have it.
 struct Repository<'a> {
     place: &'a Place,
     root: PathBuf,
 }
 
 impl<'a> Repository<'a> {
-    /// A repository of this name with one commit of these packages: directory, name of the bench, what else the manifest says.
+    /// A repository of this name with one commit of these packages: directory, name of the bench, further lines of the manifest.
     /// `None` where there is no cargo, or no git.
     fn new(place: &'a Place, name: &str, packages: &[(&str, &str, &str)]) -> Option<Self> {
         let is_there = |program: &str| Command::new(program).arg("--version").output().is_ok();
@@ -37,7 +38,7 @@ impl<'a> Repository<'a> {
             std::fs::write(package.join("Cargo.toml"), manifest).unwrap();
         }
         repository.git(&["init", "--quiet", "."]);
-        // A commit starts it in the background, and it would be taken for a process that we left.
+        // A commit starts the maintenance in the background, and the tests would take it for a leftover process.
         repository.git(&["config", "maintenance.auto", "false"]);
         Some(repository)
     }
@@ -67,7 +68,8 @@ impl<'a> Repository<'a> {
         self.git(&["commit", "--quiet", "-m", "a"]);
     }
 
-    /// Builds the newest commit, in this directory of the repository. The benches are no harness, so that the comparison ends then.
+    /// Builds the newest commit, in this directory of the repository. The benches use no harness, so the comparison ends after
+    /// the build.
     fn compare(&self, directory: &str, words: &[&str]) -> Ended {
         let mut command = self.program(SYSCOST);
         command
@@ -87,7 +89,7 @@ impl<'a> Repository<'a> {
         (kept, String::from_utf8(output.stdout).unwrap().trim().to_owned())
     }
 
-    /// Lets a stand-in for rustup name this toolchain, and what chooses it.
+    /// Makes a stand-in for rustup that reports this toolchain and the origin of the choice.
     fn choose_toolchain(&self, name: &str, origin: &str, file: &Path) {
         let text = format!("{name} ({origin} '{}')", file.display());
         self.place.script("rustup", &format!("#!/bin/sh\ncat << 'END'\n{text}\nEND\n"));
@@ -145,7 +147,7 @@ fn a_bench_of_a_workspace_is_built_with_its_profile_and_its_features() {
         "[workspace]\nresolver = \"2\"\nmembers = [\"m\", \"n\", \"o\"]\n[profile.bench]\ndebug = 1\n";
     std::fs::write(repository.root.join("w/Cargo.toml"), workspace).unwrap();
     repository.commit();
-    // A toolchain that holds everywhere is none of this directory's.
+    // A default toolchain is not chosen for this directory.
     place.script("rustup", "#!/bin/sh\necho 'x-86 (default)'\n");
 
     let ended = repository.compare("w", &[]);

@@ -68,7 +68,7 @@ fn runs_that_do_not_belong_together_are_not_joined() {
     let run = std::fs::read_dir(place.home().join("syscost/runs")).unwrap().next().unwrap().unwrap().path();
     let text = std::fs::read_to_string(&run).unwrap();
     let counted = place.path().join("counted.json");
-    // What is edited by hand has no seal.
+    // A record that was edited by hand has no seal.
     let other =
         stored::unsealed(&text).replace("\"ns\"", "\"page-faults\"").replace("\"run\":\"", "\"run\":\"x");
     std::fs::write(&counted, other).unwrap();
@@ -91,7 +91,7 @@ fn a_damaged_record_is_named_and_hides_no_other() {
 }
 
 #[test]
-fn nothing_kept_is_told_with_the_way_to_a_record() {
+fn without_a_record_the_message_says_how_to_make_one() {
     let place = Place::new();
     baseline(&place, &["list"]).says(0, &["`syscost record` makes one"]);
     baseline(&place, &["save", "main"]).says(2, &["there is no run", "syscost run"]);

@@ -1,5 +1,5 @@
-//! Names of cases: those that cannot be told apart or kept are refused before anything is measured, those that Criterion would
-//! make one have files of their own, and thousands are as good as one.
+//! Names of cases. Names that are ambiguous or cannot be stored are refused before anything is measured. Names that Criterion would
+//! merge get separate files. Thousands of names work like one.
 
 use crate::place::{Place, example, files};
 use std::path::Path;
@@ -42,7 +42,7 @@ fn names_that_criterion_would_make_one_have_files_of_their_own() {
     for words in [["--save-baseline", "main"], ["--baseline", "main"]] {
         let Some(command) = bench(&place, "alike", &words) else { return };
         let ended = place.end(command);
-        // A case may have been disturbed, and none was taken for another.
+        // A case may have been disturbed, but none was taken for another.
         assert!(
             !ended.output.contains("FAILED") && !ended.error.contains("write its files whole"),
             "{ended:?}"
@@ -66,7 +66,7 @@ fn names_that_criterion_would_make_one_have_files_of_their_own() {
 fn five_thousand_cases_are_handed_to_one_process() {
     let place = Place::new();
     let Some(command) = bench(&place, "many", &["--test"]) else { return };
-    // The test ends after some cases: that one process began with all is enough.
+    // The test ends after some cases: it is enough that one process received all of them.
     let mut running = place.begin(command);
     running.until_it_says("names/manymanymanymanymanymanymanymany/19");
     running.kill();

@@ -1,8 +1,8 @@
 //! A whole machine that changes in the middle of a run, in a guest: its clock is stepped, its CPUs go offline and come back.
 //! And one whose processor lacks an instruction.
 //!
-//! An emulator's times are nobody's: what is asked is that a changed machine yields a number or a sentence, never a wrong
-//! number, a panic or a condemned case. `scripts/changing-machine` builds what the guest needs and runs this.
+//! The times of an emulator mean nothing. The tests ask that a changed machine yields a number or a sentence, never a wrong
+//! number, a panic or a failed case. `scripts/changing-machine` builds the files of the guest and runs this test.
 
 use crate::place::{Place, all_parse, files};
 use serde_json::Value;
@@ -52,7 +52,7 @@ mkdir -p /out/old; grep -c rdtscp /proc/cpuinfo >/out/old/has
 syscost run --scale smoke --home /out/old/home '^(known_work/add|syscall/getppid|clock_read/)' >/out/old/said 2>&1; echo $? >/out/old/code
 "#;
 
-/// The first process of the guest. What it found comes back as an archive on the second serial line.
+/// The first process of the guest. It returns its results as an archive on the second serial line.
 const INIT: &str = "#!/bin/busybox sh
 /bin/busybox --install -s /bin; export PATH=/bin HOME=/home
 mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t devtmpfs dev /dev; mount -t tmpfs tmp /tmp
@@ -60,12 +60,12 @@ ip link set lo up
 sh /trials </dev/null; stty -F /dev/ttyS1 raw; tar c -C /out . >/dev/ttyS1; poweroff -f
 ";
 
-/// Makes the initial file system of what lies here: the programs, `init` and `trials`.
+/// Makes the initial file system from files of this directory: the programs, `init` and `trials`.
 const PACK: &str = "set -e; mkdir -p root/bin root/proc root/sys root/dev root/tmp root/home root/out
     cp \"$1\" root/bin/busybox; cp \"$2\" root/bin/syscost; mv init trials root; chmod +x root/init root/bin/*
     (cd root; find . | cpio -o -H newc --quiet) | gzip -1 >initramfs; rm -r root";
 
-/// A guest that hangs is ended by then; it takes some five minutes.
+/// The command that boots a guest, with a time limit for one that hangs. A guest takes some five minutes.
 const BOOT: &str = "timeout -k 5 1500 qemu-system-x86_64 -accel tcg,thread=multi -cpu \"$2\" -smp 3 -m 1024 -nodefaults \
     -no-user-config -display none -no-reboot -serial file:console -serial file:answer -kernel \"$1\" -initrd initramfs \
     -append 'console=ttyS0 panic=-1 quiet rdinit=/init'";
@@ -100,13 +100,13 @@ fn needed() -> Option<[PathBuf; 3]> {
     Some([kernel, program, found("busybox")?])
 }
 
-fn succeeds(command: &mut Command) {
+fn assert_succeeds(command: &mut Command) {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Boots a guest with this processor; the directory of what came back of its trials.
-fn answers(
+/// Boots a guest with this processor. Returns the directory with the results of its trials.
+fn boot_guest(
     place: &Place,
     [kernel, program, busybox]: &[PathBuf; 3],
     processor: &str,
@@ -116,7 +116,7 @@ fn answers(
     let here = place.path();
     std::fs::write(here.join("init"), INIT).unwrap();
     std::fs::write(here.join("trials"), trials).unwrap();
-    succeeds(place.program("sh").args(["-c", PACK, "sh"]).arg(busybox).arg(program));
+    assert_succeeds(place.program("sh").args(["-c", PACK, "sh"]).arg(busybox).arg(program));
     let mut boot = place.program("sh");
     boot.args(["-c", BOOT, "sh"]).arg(kernel).arg(processor).process_group(0);
     let mut guest = Guest(boot.spawn().unwrap());
@@ -145,15 +145,15 @@ fn outcomes(record: &Value) -> Vec<(String, Value)> {
     cases.map(|case| (case["id"].as_str().unwrap().to_owned(), case["outcome"].clone())).collect()
 }
 
-/// Whether the emulator's own unsteadiness condemned a case, which it does on a calm machine as well: by times that contradict
-/// in every process, or by calls that the witness counts too many of (`pread64 14 times in 10 iterations`), which is not
+/// Whether the emulator's own unsteadiness failed a case, as it also does on a calm machine: by times that contradict in
+/// every process, or by a witness that counts too many calls (`pread64 14 times in 10 iterations`), which is not
 /// understood yet.
 fn is_emulators(sentence: &str) -> bool {
     ["so it was in each of", "the kernel was not entered as claimed"].iter().any(|w| sentence.contains(w))
 }
 
-/// Nobody panicked, no case was condemned, and every number is of the size that the calm machine's has.
-fn is_honest(trial: &Path, calm: &Value) {
+/// Asserts that no process panicked, that no case failed, and that every number has the magnitude of the calm machine's.
+fn assert_honest(trial: &Path, calm: &Value) {
     let said = text(&trial.join("said"));
     assert!(!said.contains("panicked at") && !said.contains("unintelligibly"), "{said}");
     let code = text(&trial.join("code"));
@@ -175,8 +175,8 @@ fn is_honest(trial: &Path, calm: &Value) {
     all_parse(&trial.join("home"));
 }
 
-/// The clock went a day back: no run is replaced, and what takes the newest says that it may be the wrong one.
-fn is_told_of_the_clock(back: &Path) {
+/// The clock went a day back. Asserts that no run is replaced, and that a command that takes the newest run warns of this.
+fn assert_clock_change_reported(back: &Path) {
     let said = text(&back.join("said"));
     assert_eq!(text(&back.join("code")).trim(), "0", "{said}");
     assert_eq!(text(&back.join("runs")).lines().count(), 2, "{}", text(&back.join("runs")));
@@ -189,14 +189,14 @@ fn is_told_of_the_clock(back: &Path) {
 fn a_machine_that_changes_in_the_middle_yields_a_number_or_a_sentence() {
     let Some(needed) = needed() else { return };
     let place = Place::new();
-    let answers = answers(&place, &needed, "max", &format!("CASES='{CASES}'\n{TRIALS}"));
+    let answers = boot_guest(&place, &needed, "max", &format!("CASES='{CASES}'\n{TRIALS}"));
     let calm = record(&answers.join("calm"));
     for trial in ["calm", "clock", "measuring", "driving", "alone"] {
-        is_honest(&answers.join(trial), &calm);
+        assert_honest(&answers.join(trial), &calm);
     }
     let measuring = text(&answers.join("measuring/said")) + &record(&answers.join("measuring")).to_string();
     assert!(measuring.contains("offline"), "{measuring}");
-    is_told_of_the_clock(&answers.join("back"));
+    assert_clock_change_reported(&answers.join("back"));
     assert_eq!(text(&answers.join("left")), "", "left in the guest");
     assert!(!text(&place.path().join("console")).contains("Kernel panic"));
 }
@@ -205,12 +205,12 @@ fn a_machine_that_changes_in_the_middle_yields_a_number_or_a_sentence() {
 fn a_processor_without_rdtscp_is_measured_by_the_kernels_clock() {
     let Some(needed) = needed() else { return };
     let place = Place::new();
-    let old = answers(&place, &needed, "qemu64", OLD_PROCESSOR).join("old");
+    let old = boot_guest(&place, &needed, "qemu64", OLD_PROCESSOR).join("old");
     let said = text(&old.join("said"));
     assert_eq!([text(&old.join("has")).trim(), text(&old.join("code")).trim()], ["0", "0"], "{said}");
     let outcomes = outcomes(&record(&old));
     let is = |id: &str, kind: &str| outcomes.iter().any(|(known, how)| known == id && !how[kind].is_null());
-    // The emulator translates code when it is first called, and a batch whose length that decided is disturbed.
+    // The emulator translates code at its first call. A batch whose length was chosen by that slow call is disturbed.
     let is_short = is("known_work/add", "measured") || is("known_work/add", "disturbed");
     assert!(is_short && is("syscall/getppid", "measured"), "{outcomes:?}\n{said}");
     assert!(

@@ -1,4 +1,4 @@
-//! Children that end as they should not, and what the groups that make tasks leave behind.
+//! Children that end abnormally, and leftovers of groups that make tasks.
 
 use crate::place::{Place, example};
 use nix::sys::wait::waitpid;
@@ -34,7 +34,7 @@ fn a_child_that_ends_badly_ends_its_case_and_nothing_else() {
     place.is_tidy();
 }
 
-/// What a process holds: descriptors, threads, mappings, and whether there is a child.
+/// The resources of a process: descriptors, threads, mappings, and whether there is a child.
 #[derive(Debug)]
 struct Held {
     descriptors: usize,
@@ -44,7 +44,7 @@ struct Held {
 }
 
 impl Held {
-    /// The allocator may have mapped a little more, or less: a case that leaves a mapping each time leaves dozens.
+    /// Whether the resources did not grow. The allocator may have mapped a little more; a case that leaves mappings leaves dozens.
     fn is_no_more_than(&self, before: &Self) -> bool {
         const OF_THE_ALLOCATOR: usize = 4;
         (self.descriptors, self.threads, self.child) == (before.descriptors, before.threads, before.child)
@@ -62,9 +62,9 @@ impl Held {
     }
 }
 
-/// Sets every case of a group up at smoke scale, measures a batch and lets it go; the sentences of those that
-/// failed. No witness is called, which would take minutes and has its own tests.
-fn live(group: &Group, place: &Where, clock: &Clock) -> Vec<String> {
+/// Sets up every case of a group at smoke scale, measures a batch and drops the case. Returns the sentences of failed
+/// cases. No witness runs, because it would take minutes and has its own tests.
+fn run_cases(group: &Group, place: &Where, clock: &Clock) -> Vec<String> {
     let pinned = Some(cpu::current_cpu());
     let mut failed = Vec::new();
     for case in (group.cases)() {
@@ -76,7 +76,7 @@ fn live(group: &Group, place: &Where, clock: &Clock) -> Vec<String> {
                     trial.conclude(1)
                 });
         match lived {
-            // A machine that others use too is not on trial here.
+            // A disturbed machine is not the subject of this test.
             Ok(_) | Err(CaseEnd::Skipped(_) | CaseEnd::Disturbed(_) | CaseEnd::Contradicted(_)) => {}
             Err(halt) => failed.push(format!("{}: {halt:?}", group.id(&case))),
         }
@@ -84,7 +84,7 @@ fn live(group: &Group, place: &Where, clock: &Clock) -> Vec<String> {
     failed
 }
 
-/// Every group twice: what the second time adds to the first, was left behind.
+/// Runs four groups twice. Returns sentences on failed cases, and on resources that the second time left behind.
 fn leftovers(scratch: &Path) -> String {
     let place = Where { scratch: scratch.to_path_buf(), scale: Scale::Smoke, cpus: Default::default() };
     let clock = Clock::start_up();
@@ -92,9 +92,9 @@ fn leftovers(scratch: &Path) -> String {
     let mut said = String::new();
     for name in ["fork", "thread", "signal", "wait"] {
         let group = suite::find_group(name).unwrap();
-        live(group, &place, &clock);
+        run_cases(group, &place, &clock);
         let before = Held::now();
-        let failed = live(group, &place, &clock);
+        let failed = run_cases(group, &place, &clock);
         let after = Held::now();
         if !failed.is_empty() {
             writeln!(said, "{failed:#?}").unwrap();

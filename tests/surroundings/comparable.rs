@@ -5,7 +5,7 @@ use crate::place::{Ended, Place, SYSCOST};
 use std::process::Command;
 use syscost_platform::testing::print_skipped;
 
-/// What is said of a run that begins a series.
+/// The words with which the program reports that a run begins a series.
 const OWN: &str = "begins a series of its own";
 /// A filter of system calls that allows everything.
 const FILTERED: [&str; 5] = [SYSCOST, "burden", "--additions", "50", "--"];
@@ -18,8 +18,8 @@ fn run(place: &Place, starter: &[&str], words: &[&str]) -> Option<Ended> {
     place.succeeds(run)
 }
 
-/// A first run as it is, one started by this command or with these words, and one as the first.
-fn between(starter: &[&str], words: &[&str]) -> Option<(Place, Ended)> {
+/// Makes three runs: a plain one, one started by this command or with these words, and a plain one again.
+fn runs_around_another(starter: &[&str], words: &[&str]) -> Option<(Place, Ended)> {
     let place = Place::new();
     let first = run(&place, &[], &[])?;
     assert!(!first.error.contains(OWN), "it is the first of all: {first:?}");
@@ -32,7 +32,7 @@ fn between(starter: &[&str], words: &[&str]) -> Option<(Place, Ended)> {
 
 #[test]
 fn a_run_under_a_filter_of_system_calls_is_not_the_last_run() {
-    let Some((place, filtered)) = between(&FILTERED, &[]) else { return };
+    let Some((place, filtered)) = runs_around_another(&FILTERED, &[]) else { return };
     filtered.says(0, &[OWN, "seccomp is ", "environment is SYSCOST_BURDEN=50"]);
     let name = place.record()["run"].as_str().unwrap().to_owned();
     let mut asked = place.program(FILTERED[0]);
@@ -47,7 +47,9 @@ fn a_run_on_another_file_system_is_not_the_last_run() {
         return;
     }
     let memory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let Some((_, other)) = between(&[], &["--dir", memory.path().to_str().unwrap()]) else { return };
+    let Some((_, other)) = runs_around_another(&[], &["--dir", memory.path().to_str().unwrap()]) else {
+        return;
+    };
     other.says(0, &[OWN, "scratch_filesystem is tmpfs", "scratch_device is none (tmpfs)"]);
 }
 
@@ -56,7 +58,7 @@ fn a_run_with_a_limit_of_memory_is_not_the_last_run() {
     let Some(group) = Group::of_memory(3 << 30) else { return };
     let starter = group.enter();
     let starter: Vec<_> = starter.iter().map(String::as_str).collect();
-    let Some((_, limited)) = between(&starter, &[]) else { return };
+    let Some((_, limited)) = runs_around_another(&starter, &[]) else { return };
     limited.says(0, &[OWN, "memory_limit is 3072 MiB"]);
 }
 
@@ -70,13 +72,13 @@ fn fixed_addresses_and_a_preloaded_library_are_series_of_their_own() {
             print_skipped(&format!("`{}` does not work here", starter.join(" ")));
             return;
         }
-        let Some((_, other)) = between(starter, &[]) else { return };
+        let Some((_, other)) = runs_around_another(starter, &[]) else { return };
         other.says(0, &[OWN, words]);
     }
 }
 
 #[test]
-fn another_niceness_is_told_beside_the_last_run() {
+fn another_niceness_is_reported_beside_the_last_run() {
     let place = Place::new();
     let Some(_) = run(&place, &[], &[]) else { return };
     let Some(nicer) = run(&place, &["nice", "-n", "3"], &[]) else { return };

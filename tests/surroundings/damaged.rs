@@ -1,19 +1,19 @@
-//! Runs that were damaged, or written by somebody who means harm: they are named, nothing of them is believed, and nothing
-//! that they hold reaches a terminal as a command.
+//! Runs that were damaged or forged by an attacker. The program names them and uses none of their content, and no control
+//! sequence in them reaches a terminal.
 
 use crate::place::{Place, files};
 use crate::stored;
 use serde_json::Value;
 use syscost::record::{Outcome, Record, store::Store};
 
-/// Clears the screen, sets the title, writes from right to left, hides, breaks the line.
+/// Control characters that clear the screen, set the title, write from right to left, hide text and break the line.
 const HOSTILE: &str = "\u{1b}[2J\u{1b}]0;x\u{7}\u{202e}\u{200b}\u{9b}1m\u{2028}\rharm";
 
 fn is_hostile(c: char) -> bool {
     (c.is_control() && c != '\n' && c != '\t') || "\u{202e}\u{200b}\u{2028}".contains(c)
 }
 
-/// A run with this in every sentence.
+/// A run with the hostile text in every sentence.
 fn with_hostile_sentences() -> Record {
     let mut record = stored::run(stored::NAME);
     let text = || format!("{HOSTILE} text");
@@ -33,7 +33,7 @@ fn with_hostile_sentences() -> Record {
 }
 
 #[test]
-fn nothing_that_a_file_says_is_obeyed_by_a_terminal() {
+fn no_control_character_of_a_file_reaches_the_terminal() {
     let place = Place::new();
     let store = Store::at(&place.home());
     let run = store.save_run(&with_hostile_sentences()).unwrap();
@@ -67,7 +67,7 @@ fn nothing_that_a_file_says_is_obeyed_by_a_terminal() {
 }
 
 #[test]
-fn a_name_that_a_terminal_would_obey_is_refused() {
+fn an_id_that_is_unprintable_empty_or_too_long_is_refused() {
     let place = Place::new();
     let file = stored::save(&place, stored::NAME);
     let text = stored::unsealed(&std::fs::read_to_string(&file).unwrap());
@@ -76,7 +76,7 @@ fn a_name_that_a_terminal_would_obey_is_refused() {
     for id in [HOSTILE, "call/\u{202e}46u", "two\nlines", "", &long] {
         open["groups"][0]["cases"][0]["id"] = id.into();
         std::fs::write(&file, open.to_string()).unwrap();
-        // A long one takes a moment in a build for tests.
+        // Checking a long name takes a while in a test build.
         let commands = ["report", "runs", "baseline save new", "report --format csv"];
         for words in commands.into_iter().take(if id.len() > 1_000 { 1 } else { 4 }) {
             let ended = place.end(place.syscost(&words.split(' ').collect::<Vec<_>>()));

@@ -9,8 +9,8 @@ use std::path::Path;
 use std::process::Command;
 use syscost_platform::testing::print_skipped;
 
-/// Nothing was measured, and it is said which home is at fault.
-fn refused(ended: &Ended, home: &Path) {
+/// Asserts that nothing was measured, and that the message names the home.
+fn assert_refused(ended: &Ended, home: &Path) {
     ended.refuses(&[home.to_str().unwrap(), "nothing was measured", "--home"]);
 }
 
@@ -21,7 +21,7 @@ fn a_home_that_cannot_be_made_is_refused_before_anything_is_measured() {
     symlink("nowhere", place.path().join("dangling")).unwrap();
     for home in ["file/criterion", "file", "dangling"] {
         let home = place.path().join(home);
-        refused(&place.end(place.run(&[TWO_GROUPS, "--home", home.to_str().unwrap()])), &home);
+        assert_refused(&place.end(place.run(&[TWO_GROUPS, "--home", home.to_str().unwrap()])), &home);
     }
     place.is_tidy();
 }
@@ -36,7 +36,7 @@ fn a_home_that_may_not_be_written_or_read_is_refused() {
         for directory in [place.home(), place.home().join("syscost"), runs] {
             std::fs::set_permissions(directory, PermissionsExt::from_mode(mode)).unwrap();
         }
-        refused(&place.end(place.run_by(&ordinary, &[TWO_GROUPS])), &place.home());
+        assert_refused(&place.end(place.run_by(&ordinary, &[TWO_GROUPS])), &place.home());
         for directory in ["", "syscost", "syscost/runs"] {
             std::fs::set_permissions(place.home().join(directory), PermissionsExt::from_mode(0o777)).unwrap();
         }
@@ -63,10 +63,10 @@ fn a_home_may_have_any_name() {
     }
 }
 
-/// How a script ends that may not mount what it needs.
+/// The exit code of a script that may not mount a file system.
 pub const NOT_MOUNTED: i32 = 99;
 
-/// What gives a shell a mount table of its own.
+/// The command that gives a shell its own mount table; `None` if that is not possible.
 pub fn own_mounts(place: &Place) -> Option<&'static [&'static str]> {
     let ways: [&[&str]; 2] = [&["unshare", "-rm"], &["unshare", "-m"]];
     let mounts = |way: &&&[&str]| {
@@ -98,7 +98,7 @@ pub fn on_a_disk(place: &Place, size: &str, script: &str) -> Option<Ended> {
     mounted(place, run)
 }
 
-/// What these commands end with on a machine at rest; `None` with a sentence where they could not mount what they wanted.
+/// The end of these commands on a machine at rest. `None`, with a printed sentence, if they could not mount their file system.
 pub fn mounted(place: &Place, run: impl Fn() -> Command) -> Option<Ended> {
     let ended = place.at_rest(run)?;
     if ended.code == Some(NOT_MOUNTED) {
@@ -137,7 +137,7 @@ fn a_disk_that_fills_in_the_middle_keeps_nothing_half() {
     let Some(ended) = on_a_disk(&place, "8m", script) else { return };
     ended.says(1, &["4 measured", "KiB are free", "nothing more is saved"]);
     all_parse(&place.path().join("after"));
-    // What was saved before the disk was full is whole.
+    // The files that were saved before the disk was full are whole.
     assert!(place.path().join("after/known_work/add/main/estimates.json").is_file());
     place.is_tidy();
 }
@@ -145,7 +145,7 @@ fn a_disk_that_fills_in_the_middle_keeps_nothing_half() {
 #[test]
 fn a_disk_with_a_little_room_is_left_before_it_is_full() {
     let place = Place::new();
-    // Room enough at the start, and by a few pages not for the second group.
+    // There is room for the first group, and some pages too few for the second.
     let script = "run >first || { cat first; exit 98; }
         free=$(df -k --output=avail \"$home\" | tail -1)
         head -c $(( (free - 4096 - 12) * 1024 )) /dev/zero >\"$home/filler\"

@@ -1,4 +1,4 @@
-//! The fluid and what it covers: nothing of them is left behind, however the program ends.
+//! Displacement: neither the fluid nor the covered command is left behind, however the program ends.
 
 use crate::load::Load;
 use crate::place::{Place, alone, until};
@@ -8,13 +8,13 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use syscost_platform::testing::print_skipped;
 
-/// Waits until so many processes of the place are there: the program, the fluid, what is covered.
-fn until_there_are(place: &Place, count: usize) {
+/// Waits until the place has `count` processes: the program, the fluid, and the covered command.
+fn wait_for_processes(place: &Place, count: usize) {
     until(&format!("there are not {count}"), || process::of(place).len() >= count);
 }
 
 /// Where a process may run and how willingly it gives way.
-fn standing(pid: u32) -> (String, String) {
+fn cpus_and_class(pid: u32) -> (String, String) {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let allowed = status.lines().find(|line| line.starts_with("Cpus_allowed_list")).unwrap().to_owned();
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
@@ -27,7 +27,7 @@ fn a_killed_program_takes_the_fluid_and_the_command_with_it() {
     let _alone = alone();
     let place = Place::new();
     let running = place.begin(place.syscost(&["displace", "--", "sleep", "60"]));
-    until_there_are(&place, 3);
+    wait_for_processes(&place, 3);
     running.kill();
     assert!(process::all_end(&place), "{:?} live on", process::of(&place));
 }
@@ -37,7 +37,7 @@ fn an_interrupted_program_ends_the_command_and_answers_as_one_that_was() {
     let _alone = alone();
     let place = Place::new();
     let running = place.begin(place.syscost(&["displace", "--", "sleep", "60"]));
-    until_there_are(&place, 3);
+    wait_for_processes(&place, 3);
     process::send(running.pid(), Signal::SIGINT);
     let ended = running.end();
     assert_eq!(ended.code, Some(130), "{ended:?}");
@@ -49,14 +49,14 @@ fn a_service_that_was_watched_is_as_before() {
     let _alone = alone();
     let place = Place::new();
     let mut service = Command::new("sleep").arg("60").spawn().unwrap();
-    let before = standing(service.id());
+    let before = cpus_and_class(service.id());
     let pid = service.id().to_string();
     let running = place.begin(place.syscost(&["displace", "--seconds", "60", "--pid", &pid]));
-    until_there_are(&place, 2);
+    wait_for_processes(&place, 2);
     std::thread::sleep(Duration::from_millis(200));
     process::send(running.pid(), Signal::SIGINT);
     running.end();
-    let after = standing(service.id());
+    let after = cpus_and_class(service.id());
     service.kill().unwrap();
     service.wait().unwrap();
     assert_eq!(before, after);
@@ -69,13 +69,13 @@ fn a_killed_run_takes_its_fluid_with_it() {
     let place = Place::new();
     let running = place.begin(place.run(&["displacement/compute", "--scale", "full"]));
     process::one_measuring(&place, "displacement");
-    until_there_are(&place, 3);
+    wait_for_processes(&place, 3);
     running.kill();
     assert!(process::all_end(&place), "{:?} live on", process::of(&place));
 }
 
 #[test]
-fn what_a_command_answers_is_handed_on() {
+fn the_exit_code_of_a_command_is_passed_on() {
     let place = Place::new();
     let ended = place.end(place.syscost(&["displace", "--", "sh", "-c", "exit 7"]));
     assert_eq!(ended.code, Some(7), "{ended:?}");
@@ -114,7 +114,7 @@ fn a_command_that_refuses_an_empty_run_is_asked_for_another() {
 }
 
 #[test]
-fn any_case_can_be_measured_so_and_lies_apart_from_those_that_were_timed() {
+fn displaced_cases_are_stored_apart_from_timed_ones() {
     let place = Place::new();
     let words = ["syscall/getppid", "--exact", "--method", "displacement"];
     let Some(_) = place.succeeds(|| place.run(&words)) else { return };
@@ -136,8 +136,8 @@ fn operations_and_runs_are_as_many_as_asked_for() {
     assert!(displaced["kept"][1].as_u64().unwrap() >= 11, "{displaced}");
 }
 
-/// Something that a machine which is shared with others may spoil: true in three of five, and every figure is told.
-fn in_most_of_five(mut attempt: impl FnMut() -> Result<(), String>) {
+/// Asserts that `attempt` succeeds in three of five trials, since other users of the machine may spoil one. Prints all errors.
+fn assert_most_of_five(mut attempt: impl FnMut() -> Result<(), String>) {
     let failed: Vec<_> = (0..5).filter_map(|_| attempt().err()).collect();
     println!("{} of 5; otherwise {failed:?}", 5 - failed.len());
     assert!(failed.len() < 3, "{failed:?}");
@@ -153,18 +153,18 @@ fn estimates(place: &Place) -> Option<[f64; 3]> {
 
 #[test]
 #[ignore = "it judges what was measured: experiments/accuracy"]
-fn beside_an_intruder_the_cost_is_the_same_and_it_is_said() {
+fn another_task_on_the_cpu_does_not_change_the_cost_and_is_reported() {
     let _alone = alone();
     let place = Place::new();
     let run = || place.end_alone(place.run(&["displacement/compute/400us", "--exact"]));
     let half = Duration::from_millis(1);
-    in_most_of_five(|| {
+    assert_most_of_five(|| {
         run();
         let cpu = place.record()["groups"][0]["cpu"].as_u64().expect("it is pinned") as usize;
         let intruder = Load::start(cpu, half, half);
         let beside = run();
         drop(intruder);
-        // Who computes and never waits costs what its clock says, whatever pace the processor has just now.
+        // A command that computes and never waits costs what its CPU clock says, at any frequency of the processor.
         let [gap, free, clock] = estimates(&place).ok_or_else(|| format!("{beside:?}"))?;
         let off = [gap, free].map(|cost| cost / clock - 1.0);
         match off.iter().all(|off| off.abs() < 0.03) && beside.output.contains("the machine was not quiet") {
@@ -174,19 +174,19 @@ fn beside_an_intruder_the_cost_is_the_same_and_it_is_said() {
     });
 }
 
-/// What `displace --pid` says of a load.
+/// The result of `displace --pid` for a load.
 #[derive(Debug)]
 struct Told {
     /// The share of the CPU that it was charged.
     share: f64,
-    /// The gap estimate's lower end, against what it was charged: without what came as often before.
+    /// The lower end of the gap estimate, relative to the charged time: without interrupts that were as frequent before.
     low: f64,
-    /// The gap estimate, against the same.
+    /// The gap estimate, relative to the charged time.
     estimate: f64,
 }
 
-/// Whether it says what is expected. A machine that is not quiet has no such number, and whoever asks is done.
-fn displaced(place: &Place, load: &Load, expected: impl Fn(&Told) -> bool) -> Result<(), String> {
+/// Checks that the result is as expected. A machine that is not quiet gives no number, and then the check passes.
+fn check_displaced(place: &Place, load: &Load, expected: impl Fn(&Told) -> bool) -> Result<(), String> {
     let pid = load.pid().to_string();
     let words = ["displace", "--seconds", "2", "--json", "--pid", &pid];
     let ended = place.end_alone(place.syscost(&words));
@@ -222,10 +222,10 @@ fn a_service_that_computes_displaces_what_its_clock_says() {
     let _alone = alone();
     let place = Place::new();
     let load = Load::start(last_cpu(), Duration::from_millis(30), Duration::from_millis(70));
-    in_most_of_five(|| {
-        displaced(&place, &load, |told| {
-            // Who only computes needs no interrupts: its own clock lies between the lower end and the estimate, but for
-            // a hundredth, and the tick is all that is between them.
+    assert_most_of_five(|| {
+        check_displaced(&place, &load, |told| {
+            // A process that only computes needs no interrupts. Its own clock lies between the lower end and the estimate,
+            // up to 1 %, and only the timer tick lies between these two.
             (0.2..0.4).contains(&told.share) && told.low <= 1.01 && (0.99..1.05).contains(&told.estimate)
         })
     });
@@ -237,7 +237,7 @@ fn a_service_that_interrupts_wake_displaces_more_than_its_clock_says() {
     let _alone = alone();
     let place = Place::new();
     let load = Load::start(last_cpu(), Duration::from_micros(2), Duration::from_micros(50));
-    in_most_of_five(|| displaced(&place, &load, |told| told.estimate > 1.1));
+    assert_most_of_five(|| check_displaced(&place, &load, |told| told.estimate > 1.1));
 }
 
 /// The masks of receive steering of this namespace, and its devices.

@@ -1,4 +1,4 @@
-//! A case is measured by several processes, and all of them are kept.
+//! A case is measured by several processes, and the results of all of them are kept.
 
 use crate::place::{Place, alone, example};
 use serde_json::Value;
@@ -66,7 +66,7 @@ fn a_second_run_knows_the_first() {
     };
     assert_eq!((&first["quiet"]["earlier"], &next["earlier"]), (&0.into(), &1.into()));
     let (low, high) = (next["figure"]["low"].as_f64().unwrap(), next["figure"]["high"].as_f64().unwrap());
-    // Both figures hold for a frequency of the core, and a brief run knows only its own.
+    // Each figure is converted to a core frequency, and a brief run knows only its own frequency.
     let hz = |quiet: &Value| quiet["core_hz"].as_f64().unwrap_or(1.0);
     let figure = figure * hz(&first["quiet"]) / hz(&second["quiet"]);
     let is_inside = low <= figure * (1.0 + 1e-9) && figure * (1.0 - 1e-9) <= high;
@@ -92,7 +92,7 @@ fn every_case_is_measured_two_or_three_times_or_more() {
     for case in record["groups"][0]["cases"].as_array().unwrap() {
         let outcome = &case["outcome"]["measured"];
         if !outcome.is_null() {
-            // Two where an execution takes half a second, as beside others who use the CPU.
+            // Two executions are enough if one takes half a second, as on a busy machine.
             let executions = length(&outcome["executions"]) + length(&outcome["left_out"]);
             assert!(executions >= 2, "{outcome}");
         }

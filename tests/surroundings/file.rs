@@ -1,4 +1,4 @@
-//! Where the files of the file cases lie: on no disk, on a full one, on one that breaks, nowhere; and what is left there.
+//! The files of the file cases: in memory, on a full disk, on a disk that breaks, in a missing directory; and leftovers.
 
 use crate::limit::ordinary;
 use crate::place::{Place, SYSCOST, alone, files};
@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 use syscost_platform::testing::print_skipped;
 
-/// A directory in memory that is nobody else's.
+/// A private directory in memory.
 fn in_memory() -> Option<tempfile::TempDir> {
     let found = tempfile::tempdir_in("/dev/shm").ok();
     if found.is_none() {
@@ -84,7 +84,7 @@ fn a_file_above_the_limit_is_named_and_kills_nobody() {
 #[test]
 fn a_full_disk_is_named() {
     if ordinary().is_none() {
-        return; // it mounts, which an ordinary user may not
+        return; // the test mounts, which an ordinary user may not
     }
     let place = Place::new();
     let script = "mkdir small && mount -t tmpfs -o size=4m none small || exit 99
@@ -100,8 +100,8 @@ fn a_full_disk_is_named() {
     place.is_tidy();
 }
 
-/// A file system on a loop device, of which the ground is taken away again and again: what is written meanwhile
-/// would bring it back.
+/// A script with a file system on a loop device, whose backing file is truncated again and again, since writes would
+/// extend it again.
 const BREAKS: &str = r#"
     truncate -s 256M ground && mkfs.ext4 -q ground && mkdir mounted && mount -o loop ground mounted || exit 99
     "$0" run '^direct_read/(random|sequential)/' --scale default --dir mounted & run=$!
@@ -122,7 +122,7 @@ fn a_device_that_breaks_is_an_error_of_the_file_that_was_on_it() {
     if ended.code == Some(99) {
         return print_skipped(&format!("no loop device can be mounted here: {}", ended.error));
     }
-    // What was measured before it broke stays; later executions are left out with the same sentence.
+    // Executions before the disk broke are kept; later ones are left out with the same sentence.
     match ended.code {
         Some(0) => ended.says(0, &["left out: ", "mounted/syscost-scratch-"]),
         _ => ended.says(1, &["FAILED", "mounted/syscost-scratch-"]),
@@ -147,7 +147,7 @@ fn a_killed_run_leaves_no_file_and_the_next_one_no_directory() {
     std::thread::sleep(Duration::from_millis(500));
     running.kill();
     assert!(process::all_end(&place), "its child lives on");
-    // One may have been killed while it made its file.
+    // A run may have been killed while it made its file.
     let left = left(&place.temporary());
     assert!(left.len() <= 1, "{left:?}");
     place.begin(place.run(&["known_work/add", "--exact"])).end();

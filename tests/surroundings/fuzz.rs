@@ -1,6 +1,6 @@
-//! Files of chance: a sound run, a sound record and Criterion's files of a baseline with something else in a place of them,
-//! by fixed seeds. Whatever is read, it is an error of bounded length or what it says to be, within a second of CPU time;
-//! nothing panics. `SYSCOST_FUZZ_SECONDS` says for how long.
+//! Randomly damaged files: a sound run, a sound record and Criterion's files of a baseline, in which fixed seeds replace one part.
+//! Reading each of them gives an error of bounded length or a consistent value, within a second of CPU time; nothing
+//! panics. `SYSCOST_FUZZ_SECONDS` is the duration.
 
 use crate::place::Place;
 use crate::stored;
@@ -13,12 +13,12 @@ use syscost::record::store::Store;
 use syscost_analysis::record::bundle::{Bundle, read_any, read_any_head, write_new};
 use syscost_statistic::Random;
 
-/// Files that are tried at the least.
+/// The least number of files that are tried.
 const FILES: u64 = 150;
-/// The most CPU time of a file.
+/// The most CPU time for reading one file.
 const MOST: Duration = Duration::from_secs(1);
 
-/// Tries file after file, each by a seed of its own.
+/// Tries file after file, each with its own seed.
 fn each(kind: &str, mut tried: impl FnMut(&mut Random)) {
     let seconds = std::env::var("SYSCOST_FUZZ_SECONDS").map_or(0.0, |text| text.parse().unwrap());
     let cpu = || Duration::from(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap());
@@ -33,8 +33,8 @@ fn each(kind: &str, mut tried: impl FnMut(&mut Random)) {
     assert!(slowest < MOST, "{kind}: {slowest:?}");
 }
 
-/// What a place may hold instead.
-fn other(random: &mut Random) -> Value {
+/// A random value, to replace a part of a file.
+fn random_value(random: &mut Random) -> Value {
     match random.number_below(12) {
         0 => Value::Null,
         1 => json!(-1),
@@ -51,8 +51,8 @@ fn other(random: &mut Random) -> Value {
     }
 }
 
-/// Puts something else into a place that is drawn on the way down.
-fn spoil(value: &mut Value, random: &mut Random) {
+/// Replaces a random part of a value, which is chosen while descending into it.
+fn replace_random_part(value: &mut Value, random: &mut Random) {
     let here = random.number_below(4) == 0;
     match value {
         Value::Array(values) if !here && !values.is_empty() => {
@@ -61,7 +61,7 @@ fn spoil(value: &mut Value, random: &mut Random) {
                 let again = values[at].clone();
                 values.push(again);
             } else {
-                spoil(&mut values[at], random);
+                replace_random_part(&mut values[at], random);
             }
         }
         Value::Object(fields) if !here && !fields.is_empty() => {
@@ -70,24 +70,24 @@ fn spoil(value: &mut Value, random: &mut Random) {
             if random.number_below(8) == 0 {
                 fields.remove(&name);
             } else {
-                spoil(&mut fields[&name], random);
+                replace_random_part(&mut fields[&name], random);
             }
         }
-        place => *place = other(random),
+        place => *place = random_value(random),
     }
 }
 
-fn is_tame<T>(read: Result<T, syscost::Error>) {
+fn assert_bounded_error<T>(read: Result<T, syscost::Error>) {
     if let Err(error) = read {
         let text = error.to_string();
         assert!(text.chars().count() < 2_000 && !text.contains(char::is_control), "{text:?}");
     }
 }
 
-fn is_read(path: &Path) {
-    is_tame(Store::load(path));
-    is_tame(read_any(path));
-    is_tame(read_any_head(path));
+fn assert_read_or_refused(path: &Path) {
+    assert_bounded_error(Store::load(path));
+    assert_bounded_error(read_any(path));
+    assert_bounded_error(read_any_head(path));
 }
 
 #[test]
@@ -97,9 +97,9 @@ fn a_run_with_something_else_in_it_is_read_or_refused() {
     let path = place.path().join("run.json");
     each("runs", |random| {
         let mut run = sound.clone();
-        (0..=random.number_below(3)).for_each(|_| spoil(&mut run, random));
+        (0..=random.number_below(3)).for_each(|_| replace_random_part(&mut run, random));
         std::fs::write(&path, run.to_string()).unwrap();
-        is_read(&path);
+        assert_read_or_refused(&path);
     });
 }
 
@@ -127,7 +127,7 @@ fn bytes_of_chance_in_a_run_or_a_record_are_read_or_refused() {
                 }
             }
             std::fs::write(path, bytes).unwrap();
-            is_read(path);
+            assert_read_or_refused(path);
         });
     }
 }
@@ -150,7 +150,7 @@ fn files_of_criterions_with_something_else_in_them_are_compared_with_or_named() 
     each("files of Criterion's", |random| {
         let mut files = [("estimates.json", estimates.clone()), ("sample.json", sample.clone())];
         let at = random.number_below(2);
-        (0..=random.number_below(2)).for_each(|_| spoil(&mut files[at].1, random));
+        (0..=random.number_below(2)).for_each(|_| replace_random_part(&mut files[at].1, random));
         for (name, value) in &files {
             let mut bytes = value.to_string().into_bytes();
             if random.number_below(4) == 0 {

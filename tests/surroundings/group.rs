@@ -1,32 +1,32 @@
-//! A control group of the tests' own, of either version.
+//! A control group for tests, of cgroup version 1 or 2.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use syscost_platform::testing::print_skipped;
 
-/// A control group with a limit. It is gone with this value.
+/// A control group with a limit. Dropping this value removes it.
 pub struct Group(PathBuf);
 
 impl Group {
-    /// With a limit of memory, bytes.
+    /// A group with a limit of memory, bytes.
     pub fn of_memory(bytes: u64) -> Option<Self> {
         let files = [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
         Self::new(&files, bytes).or_else(|| skipped("memory"))
     }
 
-    /// With a limit of tasks.
+    /// A group with a limit of tasks.
     pub fn of_tasks(tasks: u64) -> Option<Self> {
         let files = [("/sys/fs/cgroup/pids", "pids.max"), ("/sys/fs/cgroup", "pids.max")];
         Self::new(&files, tasks).or_else(|| skipped("tasks"))
     }
 
-    /// With so many microseconds of CPU time in each tenth of a second.
+    /// A group with a quota of CPU time, microseconds in each tenth of a second.
     pub fn of_cpu(microseconds: u64) -> Option<Self> {
         let files = [("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us"), ("/sys/fs/cgroup", "cpu.max")];
         Self::new(&files, microseconds).or_else(|| skipped("CPU time"))
     }
 
-    /// Of which all tasks can be frozen.
+    /// A group whose tasks can be frozen.
     pub fn to_freeze() -> Option<Self> {
         let group = Self::new(&[("/sys/fs/cgroup", "cgroup.freeze")], 0);
         group
@@ -34,7 +34,7 @@ impl Group {
             .or_else(|| skipped("running time"))
     }
 
-    /// Freezes or thaws it, by either version's file.
+    /// Freezes or thaws the group, by the file of either version. Returns whether that worked.
     pub fn freeze(&self, frozen: bool) -> bool {
         let files = [("cgroup.freeze", ["0", "1"]), ("freezer.state", ["THAWED", "FROZEN"])];
         let mut known = files.iter().filter(|(file, _)| self.0.join(file).exists());
@@ -48,7 +48,7 @@ impl Group {
         })
     }
 
-    /// A group below this mount, if it has this file: a plain directory would take one of any name.
+    /// A new group below this mount, if it has this control file. A plain directory would accept a file of any name.
     fn made(mount: &str, file: &str) -> Option<Self> {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let name = format!("syscost-test-{}-{}", std::process::id(), MADE.fetch_add(1, Relaxed));
@@ -63,13 +63,13 @@ impl Group {
         std::fs::write(self.0.join(file), limit.to_string()).is_ok()
     }
 
-    /// What enters it and goes on as what follows.
+    /// The words of a command that enters the group and then executes the words behind them.
     pub fn enter(&self) -> [String; 4] {
         let script = format!("echo $$ >{}/cgroup.procs && exec \"$@\"", self.0.display());
         ["sh".into(), "-c".into(), script, "sh".into()]
     }
 
-    /// How many of its processes were killed for want of memory, by either version's file.
+    /// The number of processes of the group that were killed for want of memory, by the file of either version.
     pub fn killed(&self) -> u64 {
         let files = ["memory.events", "memory.oom_control"];
         let text = files.into_iter().find_map(|name| std::fs::read_to_string(self.0.join(name)).ok());

@@ -1,4 +1,4 @@
-//! Processes that are stopped or frozen in the middle of a measurement: the number does not move, and what was held up is
+//! Processes that are stopped or frozen during a measurement: the number does not change, and the affected samples are
 //! marked.
 
 use crate::place::{Place, Running, alone};
@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::time::Duration;
 use syscost_platform::testing::print_skipped;
 
-/// One case of computation, long enough to be stopped in it.
+/// Starts a run of one computing case that lasts long enough to be stopped.
 fn begun(place: &Place) -> Running<'_> {
     let words = ["known_work/multiply", "--exact", "--scale", "full", "--time", "1"];
     let mut command = place.run(&words);
@@ -17,16 +17,16 @@ fn begun(place: &Place) -> Running<'_> {
     place.begin(command)
 }
 
-/// How long a stop lasts: many times a batch.
+/// The duration of a stop: many times that of a batch.
 const STOP: Duration = Duration::from_millis(150);
 
-/// Stops whoever `which` finds, again and again, until the run has ended.
-fn stopping(running: &mut Running<'_>, which: impl Fn() -> Option<i32>) {
+/// Stops the process that `which` returns, again and again, until the run has ended.
+fn stop_repeatedly(running: &mut Running<'_>, which: impl Fn() -> Option<i32>) {
     let mut random = syscost_statistic::Random::new(3);
     while running.child.try_wait().unwrap().is_none() {
         std::thread::sleep(Duration::from_millis(100 + random.number_below(300) as u64));
         let Some(pid) = which().map(Pid::from_raw) else { continue };
-        // It may have ended in between.
+        // The process may have ended in between.
         if kill(pid, Signal::SIGSTOP).is_ok() {
             std::thread::sleep(STOP);
             let _ = kill(pid, Signal::SIGCONT);
@@ -57,12 +57,12 @@ fn a_batch_in_which_the_process_was_stopped_is_marked() {
     let _alone = alone();
     let place = Place::new();
     let mut running = begun(&place);
-    stopping(&mut running, || process::measuring(&place, "known_work").into_iter().min());
+    stop_repeatedly(&mut running, || process::measuring(&place, "known_work").into_iter().min());
     let ended = running.end();
     assert!(!ended.output.contains("FAILED"), "an honest case was condemned: {ended:?}");
     place.is_tidy();
     let samples = samples(&place.record());
-    // Without the time that it waited for the CPU, a stop makes a sample so long, and a hypervisor hardly ever.
+    // Less the time of waiting for the CPU, only a stop makes a sample this long, and hardly ever a hypervisor.
     let long = STOP.as_nanos() as f64 * 0.9;
     let held_up: Vec<_> = samples.iter().filter(|(ns, _)| *ns > long).collect();
     if held_up.is_empty() {
@@ -78,7 +78,7 @@ fn a_driver_that_is_stopped_loses_nothing() {
     let place = Place::new();
     let mut running = begun(&place);
     let driver = running.pid();
-    stopping(&mut running, || Some(driver));
+    stop_repeatedly(&mut running, || Some(driver));
     let ended = running.end();
     ended.says(0, &["1 measured, 0 skipped, 0 failed"]);
     place.is_tidy();

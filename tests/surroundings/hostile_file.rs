@@ -1,5 +1,5 @@
-//! Files that are none: pipes, links and devices where a plain file or a directory of ours is expected. None makes a
-//! command wait, and none is replaced or removed.
+//! Pipes, links and devices where a plain file or a directory of ours is expected. None of them makes a command wait,
+//! and none is replaced or removed.
 
 use crate::place::{Place, SYSCOST, files};
 use crate::stored;
@@ -16,7 +16,7 @@ fn is_there(path: &Path) -> bool {
 }
 
 #[test]
-fn what_only_has_the_name_of_a_scratch_place_is_left_alone() {
+fn a_file_named_like_a_scratch_directory_is_left_alone() {
     let place = Place::new();
     let treasure = place.path().join("treasure");
     std::fs::create_dir_all(treasure.join("deep")).unwrap();
@@ -31,7 +31,7 @@ fn what_only_has_the_name_of_a_scratch_place_is_left_alone() {
 }
 
 #[test]
-fn a_pipe_among_the_runs_is_named_and_nobody_waits() {
+fn a_pipe_among_the_runs_is_named_and_does_not_block() {
     let place = Place::new();
     let kept = place.home().join("syscost");
     let run = kept.join("runs/20261120T134405-1.json");
@@ -101,7 +101,7 @@ fn a_limit_of_file_size_is_an_error_and_leaves_nothing() {
             .args(["-c", &format!("ulimit -f 0; exec \"$0\" {words} >/dev/null 2>told"), SYSCOST])
             .arg(&run);
         let status = command.status().unwrap();
-        // What is said is larger than the limit, too.
+        // The output exceeds the limit, too.
         assert_eq!(status.code(), Some(1), "{words}: {status}");
         std::fs::remove_file(place.path().join("told")).unwrap();
         assert_eq!(files(place.path(), ""), before, "{words}");

@@ -1,5 +1,5 @@
-//! What a run inherits from the process that started it: signals, scheduling class, limits, descriptors. None of it makes a
-//! run hang, condemns an honest case or changes a number without a word.
+//! Properties that a run inherits from the process that started it: signals, scheduling class, limits, descriptors. None of them
+//! makes a run hang, fails an honest case or changes a number without a note.
 
 use crate::place::{Place, SYSCOST, alone, until, waited};
 use crate::process;
@@ -18,11 +18,11 @@ fn works(command: &[&str]) -> bool {
     works
 }
 
-fn works_before(starter: &[&str]) -> bool {
+fn works_as_starter(starter: &[&str]) -> bool {
     works(&[starter, &["true"]].concat())
 }
 
-/// Measures this case behind a starter, and returns all notes of the run.
+/// Measures this case in a run that `starter` starts, and returns all notes of the run.
 fn measured(starter: &[&str], case: &str, words: &[&str]) -> String {
     let place = Place::new();
     let ended = place.end(place.run_by(starter, &[case, "--exact"]));
@@ -46,8 +46,8 @@ const DEADLINE: [&str; 10] = [
 ];
 
 #[test]
-fn a_real_time_class_is_left_and_said() {
-    if !works_before(&REAL_TIME) {
+fn an_inherited_real_time_class_is_left_and_noted() {
+    if !works_as_starter(&REAL_TIME) {
         return;
     }
     // A busy loop of the same class would keep the CPU for ever.
@@ -59,7 +59,7 @@ fn a_real_time_class_is_left_and_said() {
 
 #[test]
 fn a_class_whose_tasks_may_not_fork_is_left() {
-    if works_before(&DEADLINE) {
+    if works_as_starter(&DEADLINE) {
         let notes = measured(&DEADLINE, "call/u64/3", &[]);
         assert!(notes.contains("SCHED_DEADLINE was inherited"), "{notes}");
     }
@@ -67,7 +67,7 @@ fn a_class_whose_tasks_may_not_fork_is_left() {
 
 #[test]
 fn the_measuring_process_is_an_ordinary_task_and_the_driver_is_as_it_was_started() {
-    if !works_before(&REAL_TIME) {
+    if !works_as_starter(&REAL_TIME) {
         return;
     }
     let _alone = alone();
@@ -87,7 +87,7 @@ fn the_measuring_process_is_an_ordinary_task_and_the_driver_is_as_it_was_started
 }
 
 #[test]
-fn what_changes_a_number_is_a_note() {
+fn inherited_settings_that_change_a_number_are_noted() {
     for (starter, words) in [
         (["nice", "-n", "3"].as_slice(), "the nice value"),
         (&["chrt", "--batch", "0"], "SCHED_BATCH was inherited"),
@@ -95,7 +95,7 @@ fn what_changes_a_number_is_a_note() {
         (&["ionice", "-c", "3"], "the I/O priority idle"),
         (&["env", "MALLOC_ARENA_MAX=1"], "MALLOC_ARENA_MAX=1 was inherited"),
     ] {
-        if works_before(starter) {
+        if works_as_starter(starter) {
             let notes = measured(starter, "call/u64/3", &[]);
             assert!(notes.contains(words), "{words}: {notes}");
         }
@@ -103,7 +103,7 @@ fn what_changes_a_number_is_a_note() {
 }
 
 #[test]
-fn nothing_is_said_where_nothing_is_inherited() {
+fn without_inherited_settings_there_is_no_note() {
     let notes = measured(&["env"], "call/u64/3", &[]);
     for words in ["SCHED_", "personality", "I/O priority", "CPU time", "timer slack of"] {
         assert!(!notes.contains(words), "{words}: {notes}");
@@ -113,7 +113,7 @@ fn nothing_is_said_where_nothing_is_inherited() {
 #[test]
 fn signals_that_were_blocked_are_caught_and_end_a_run() {
     let starter = ["env", "--block-signal"];
-    if !works_before(&starter) {
+    if !works_as_starter(&starter) {
         return;
     }
     measured(&starter, "signal/timer", &[]);
@@ -128,7 +128,7 @@ fn signals_that_were_blocked_are_caught_and_end_a_run() {
 
 #[test]
 fn children_can_be_waited_for_where_their_end_was_ignored() {
-    if works_before(&["env", "--ignore-signal=CHLD"]) {
+    if works_as_starter(&["env", "--ignore-signal=CHLD"]) {
         measured(&["env", "--ignore-signal=CHLD"], "fork/mappings/1", &[]);
         measured(&["env", "--ignore-signal"], "fork/mappings/1", &[]);
     }
@@ -137,7 +137,7 @@ fn children_can_be_waited_for_where_their_end_was_ignored() {
 #[test]
 fn an_ignored_hangup_and_an_ignored_interrupt_stay_ignored() {
     let starter = ["env", "--ignore-signal=HUP,INT,TERM"];
-    if !works_before(&starter) {
+    if !works_as_starter(&starter) {
         return;
     }
     let _alone = alone();
@@ -215,7 +215,7 @@ fn a_limit_of_timers_skips_the_cases_that_need_one() {
 fn a_limit_of_cpu_time_condemns_no_case() {
     let place = Place::new();
     let ended = place.end(place.run_under("-t 1", &["^call/"]));
-    // One second may be too little for Criterion's files, too, which has a sentence of its own.
+    // One second may also be too short to write Criterion's files, for which there is another sentence.
     let is_told =
         ended.error.contains("Criterion's files of call: the measuring process had used up its 1 s");
     ended.says(i32::from(is_told), &[" 0 failed"]);
@@ -224,7 +224,7 @@ fn a_limit_of_cpu_time_condemns_no_case() {
 }
 
 #[test]
-fn a_command_of_the_users_is_started_as_we_were() {
+fn a_command_under_burden_inherits_the_signals_and_umask_of_the_caller() {
     let started_by = |words: &[&str]| {
         let script = "umask; grep -E '^Sig(Ign|Blk)' /proc/self/status";
         let starter =
@@ -234,12 +234,12 @@ fn a_command_of_the_users_is_started_as_we_were() {
             place.program(starter[0]).args(&starter[1..]).args(words).args(["sh", "-c", script]).output();
         String::from_utf8(output.unwrap().stdout).unwrap()
     };
-    if works_before(&["env", "--ignore-signal=CHLD"]) && works(&[SYSCOST, "burden", "true"]) {
+    if works_as_starter(&["env", "--ignore-signal=CHLD"]) && works(&[SYSCOST, "burden", "true"]) {
         assert_eq!(started_by(&[]), started_by(&[SYSCOST, "burden", "--"]));
     }
 }
 
-/// The CPU that the only group of the newest run was measured on.
+/// The CPU on which the only group of the newest run was measured.
 fn cpu(place: &Place) -> Option<u64> {
     place.record()["groups"][0]["cpu"].as_u64()
 }
@@ -247,7 +247,7 @@ fn cpu(place: &Place) -> Option<u64> {
 #[test]
 fn two_runs_in_different_network_namespaces_take_different_cpus() {
     let starter = ["unshare", "--net"];
-    if !works_before(&starter) || std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+    if !works_as_starter(&starter) || std::thread::available_parallelism().map_or(1, usize::from) < 2 {
         return print_skipped("there is one CPU, or no right to make a network namespace");
     }
     let _alone = alone();

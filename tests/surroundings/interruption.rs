@@ -1,4 +1,4 @@
-//! Signals, to whom and when ever.
+//! Signals to any process of a run, at any time.
 
 use crate::place::{Ended, Place, Running, SYSCOST, TWO_GROUPS, alone, waited};
 use crate::process;
@@ -7,8 +7,8 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::time::Duration;
 
-/// A run that has finished its first group and measures its second, of which it will be busy for seconds.
-fn in_the_middle(place: &Place) -> Running<'_> {
+/// A run that has finished its first group and measures its second, which takes seconds.
+fn run_in_second_group(place: &Place) -> Running<'_> {
     let mut command = place.run(&["known_work|call/u64", "--scale", "default", "--save-baseline", "main"]);
     command.env_remove("SYSCOST_SCALE");
     let running = place.begin(command);
@@ -16,9 +16,9 @@ fn in_the_middle(place: &Place) -> Running<'_> {
     running
 }
 
-/// The finished group is stored, under the baseline's name too. Criterion writes its files when a run ends, which a killed one
-/// does not.
-fn the_first_group_is_kept(place: &Place, ended: bool) {
+/// Asserts that the finished group is stored, under the baseline's name too. A killed run (`ended` is false) has no files of
+/// Criterion, which writes them at the end of a run.
+fn assert_first_group_kept(place: &Place, ended: bool) {
     let record = place.record();
     assert_eq!(record["groups"][0]["cases"][1]["id"], "known_work/multiply");
     if !record["groups"][0]["cases"][1]["outcome"]["measured"].is_null() {
@@ -32,12 +32,12 @@ fn an_interrupted_run_keeps_what_is_finished_and_leaves_nothing() {
     let _alone = alone();
     for (signal, of_a_terminal) in [(Signal::SIGTERM, false), (Signal::SIGINT, true)] {
         let place = Place::new();
-        let running = in_the_middle(&place);
+        let running = run_in_second_group(&place);
         let send = if of_a_terminal { process::send_to_group } else { process::send };
         send(running.pid(), signal);
         let ended = running.end();
         ended.says(128 + signal as i32, &[&format!("interrupted by {signal}"), "and are kept"]);
-        the_first_group_is_kept(&place, true);
+        assert_first_group_kept(&place, true);
         let notes = place.record()["groups"][1]["notes"].to_string();
         assert!(notes.contains("interrupted: the remaining cases"), "{notes}");
         place.is_tidy();
@@ -64,23 +64,23 @@ fn a_session_of_minutes_goes_on_where_it_was_interrupted() {
     let report = place.end_alone(place.syscost(&["report", "night", "--format", "json"]));
     let night: serde_json::Value = serde_json::from_str(&report.output).unwrap();
     assert_eq!(night["run"], "night");
-    // Null where others disturbed each of them.
+    // Null if other tasks disturbed every execution.
     let measured = &night["groups"][0]["cases"][0]["outcome"]["measured"];
     let executions = measured["executions"].as_array().map_or(1, Vec::len);
     assert!(written >= 4 && (1..=written).contains(&executions), "{written} records: {night}");
 }
 
 #[test]
-fn who_asks_twice_does_not_wait_for_a_process_that_hangs() {
+fn a_second_signal_ends_a_run_whose_process_hangs() {
     let _alone = alone();
     let place = Place::new();
-    let running = in_the_middle(&place);
+    let running = run_in_second_group(&place);
     process::stop_one_measuring(&place, "call");
     process::send(running.pid(), Signal::SIGTERM);
     std::thread::sleep(Duration::from_millis(100));
     process::send(running.pid(), Signal::SIGTERM);
     running.end().says(143, &["interrupted by SIGTERM"]);
-    the_first_group_is_kept(&place, true);
+    assert_first_group_kept(&place, true);
     place.is_tidy();
 }
 
@@ -93,7 +93,7 @@ fn a_signal_at_any_moment_ends_the_run() {
         std::thread::sleep(Duration::from_millis(milliseconds));
         process::send(running.pid(), Signal::SIGINT);
         let ended = running.end();
-        // Before it watches for signals it is ended by one, as any program.
+        // Until the program handles signals, a signal kills it like any program.
         assert!(matches!(ended.code, Some(130) | None), "{milliseconds} ms: {ended:?}");
         place.is_tidy();
     }
@@ -104,7 +104,7 @@ fn a_run_that_waits_for_a_cpu_can_be_interrupted() {
     let _alone = alone();
     let name = |cpu| SocketAddr::from_abstract_name(format!("syscost-measures-on-cpu-{cpu}")).unwrap();
     let cpus = std::thread::available_parallelism().map_or(1, usize::from).max(64);
-    // Where somebody else holds one already, that is as good.
+    // A CPU that another process has already taken is as good.
     let _taken: Vec<_> = (0..cpus).map(|cpu| UnixListener::bind_addr(&name(cpu))).collect();
     let place = Place::new();
     let running = place.begin(place.run(&["known_work"]));
@@ -119,14 +119,14 @@ fn a_run_that_waits_for_a_cpu_can_be_interrupted() {
 fn a_killed_run_takes_its_child_with_it_and_the_next_one_tidies_up() {
     let _alone = alone();
     let place = Place::new();
-    in_the_middle(&place).kill();
+    run_in_second_group(&place).kill();
     assert!(process::all_end(&place), "its child lives on");
-    the_first_group_is_kept(&place, false);
+    assert_first_group_kept(&place, false);
     place.begin(place.run(&["known_work/add", "--exact"])).end();
     place.is_tidy();
 }
 
-/// How a run ends of whose first group a measuring process gets this signal.
+/// The end of a run in whose first group a measuring process receives this signal.
 fn signalled_alone(place: &Place, signal: Signal) -> Ended {
     let _alone = alone();
     let running = place.begin(place.run(&["known_work|call/u64/3", "--scale", "default"]));
@@ -171,7 +171,7 @@ fn a_program_that_is_replaced_in_the_middle_measures_on() {
         record["groups"].as_array().unwrap().iter().flat_map(|group| group["cases"].as_array().unwrap());
     for case in cases {
         let executions = case["outcome"]["measured"]["executions"].as_array().map_or(0, Vec::len);
-        // Two beside others who use the CPU, where an execution takes long; the second begins after the replacement.
+        // Two are enough on a busy machine, where an execution takes long; the second begins after the replacement.
         assert!(executions >= 2, "{executions} executions: {case}");
     }
     place.is_tidy();

@@ -4,7 +4,7 @@ use crate::place::{Place, example};
 use std::path::Path;
 use std::process::Command;
 
-fn asked(place: &Place, liars: &Path, option: &str) -> Command {
+fn run_with_option(place: &Place, liars: &Path, option: &str) -> Command {
     let mut command = place.program(liars);
     command.args(["--bench", option]);
     command
@@ -20,9 +20,9 @@ fn each_lie_ends_its_case_and_leaves_no_number() {
         ("remembered", "the kernel was not entered as claimed"),
         ("panics", "out of patience"),
     ];
-    let mut ended = place.end(asked(&place, &liars, "--color=never"));
+    let mut ended = place.end(run_with_option(&place, &liars, "--color=never"));
     if ended.output.contains("FAILED liars/honest") {
-        ended = place.end(asked(&place, &liars, "--color=never")); // somebody else used the CPU
+        ended = place.end(run_with_option(&place, &liars, "--color=never")); // another process used the CPU
     }
     ended.says(1, &["1 measured, 0 skipped, 4 failed"]);
     for (name, sentence) in lies {
@@ -44,9 +44,9 @@ fn what_criterion_would_panic_at_is_refused_in_a_sentence() {
     for option in
         ["--sample-size=3", "--warm-up-time=0", "--confidence-level=2", "--color=x", "--load-baseline=a"]
     {
-        // What an option lacks is another option.
+        // The sentence on `--load-baseline` names `--baseline`.
         let named = option.split('=').next().unwrap().replace("load-", "");
-        place.end(asked(&place, &liars, option)).refuses(&[&named]);
+        place.end(run_with_option(&place, &liars, option)).refuses(&[&named]);
     }
 }
 
@@ -55,6 +55,6 @@ fn a_quick_run_asks_every_claim() {
     let Some(liars) = example("liars") else { return };
     let place = Place::new();
     place
-        .end(asked(&place, &liars, "--quick"))
+        .end(run_with_option(&place, &liars, "--quick"))
         .says(1, &["1 measured, 0 skipped, 4 failed", "no number to keep"]);
 }

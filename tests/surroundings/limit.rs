@@ -1,4 +1,4 @@
-//! Too few descriptors, processes, bytes, CPUs, rights.
+//! Runs with too few descriptors, processes, bytes, CPUs or rights.
 
 use crate::group::Group;
 use crate::place::{Place, SYSCOST, TWO_GROUPS};
@@ -41,7 +41,7 @@ fn a_shortage_of_processes_is_a_sentence_for_each_group() {
     let starter: Vec<_> =
         ordinary.iter().copied().chain(["bash", "-c", "ulimit -u 1 && exec \"$@\"", "bash"]).collect();
     let ended = place.end(place.run_by(&starter, &[TWO_GROUPS]));
-    // An ordinary person has other processes, so that not even the shell may do.
+    // An ordinary user has other processes, so that even the shell may fail to start.
     if !ended.error.contains("ulimit") && !ended.error.contains("fork") {
         ended.says(1, &["0 measured", "Resource temporarily unavailable"]);
     }
@@ -90,7 +90,7 @@ fn a_limit_of_tasks_for_a_control_group_is_named() {
 fn a_file_that_may_not_grow_is_a_sentence_and_not_the_end() {
     let place = Place::new();
     let ended = place.end(place.run_under("-f 0", &[TWO_GROUPS, "--save-baseline", "a"]));
-    // The limit holds for the files that the streams of this test lead to as well.
+    // The limit also holds for the files to which the streams of this test lead.
     assert_eq!(ended.code, Some(2), "{ended:?}");
     assert!(place.files(".json").is_empty());
     place.is_tidy();
@@ -127,7 +127,7 @@ fn an_ordinary_user_measures() {
     place.is_tidy();
 }
 
-/// What makes an ordinary user of who runs the tests.
+/// The words of a command that runs another one as an ordinary user; `None` if that is not possible.
 pub fn ordinary() -> Option<Vec<&'static str>> {
     let starter = match nix::unistd::geteuid().is_root() {
         true => vec!["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"],

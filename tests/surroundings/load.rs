@@ -1,5 +1,5 @@
-//! A process whose load is known: it computes for so long and waits for so long, in turn. It is this test binary
-//! once more, so that no machine lacks it.
+//! A process with a known load: it computes and waits by turns, for given times. It is this test binary again, so that it
+//! exists on every machine.
 
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::signal::Signal;
@@ -7,21 +7,21 @@ use nix::unistd::Pid;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What the process is told: its CPU, and microseconds of both.
+/// The variable with the parameters of the process: its CPU, and the microseconds of computing and of waiting.
 const LOAD: &str = "SYSCOST_TEST_LOAD";
 
-/// It lives as long as this value.
+/// A load process. It lives as long as this value.
 pub struct Load(Child);
 
 impl Load {
-    /// On this CPU.
+    /// Starts the load on this CPU.
     pub fn start(cpu: usize, compute: Duration, wait: Duration) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["load::what_others_start", "--exact", "--ignored"]);
         command.env(LOAD, format!("{cpu} {} {}", compute.as_micros(), wait.as_micros()));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let load = Self(command.spawn().unwrap());
-        // Until it has its CPU it runs anywhere, and its beginning is no load of its own.
+        // The process runs on any CPU until it is pinned, and its start is not part of the load.
         std::thread::sleep(Duration::from_millis(300));
         load
     }

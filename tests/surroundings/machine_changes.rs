@@ -1,13 +1,13 @@
-//! A machine that changes in the middle of a run: a file system that becomes read-only or loses its device. And one that was
-//! set up oddly before: no environment at all, and a directory in which nothing may be executed.
+//! A machine that changes during a run: a file system that becomes read-only or loses its device. And unusual set-ups: an empty
+//! environment, and a directory in which nothing may be executed.
 
 use crate::disk::{NOT_MOUNTED, mounted, on_a_disk};
 use crate::limit::ordinary;
 use crate::place::{Ended, Place, SYSCOST, all_parse};
 use syscost_platform::testing::print_skipped;
 
-/// Shell functions: wait until the first round of the run `$pid` is stored in the home `$1`; and make `$1` read-only as soon as
-/// nobody writes in it.
+/// Shell functions: one waits until the first round of the run `$pid` is stored in the home `$1`; the other makes `$1` read-only as
+/// soon as no process writes in it.
 const CHANGES: &str = r#"
     stored() { until ls "$1"/syscost/runs/*.json >/dev/null 2>&1; do kill -0 $pid || return; sleep 0.02; done; }
     read_only() { until mount -o remount,ro "$1" 2>/dev/null; do kill -0 $pid || return; sleep 0.005; done; }
@@ -50,7 +50,7 @@ fn a_home_that_can_be_written_again_has_the_whole_run() {
 
 /// A run of a case with its files in `mounted`, which `mount` mounts, and `change` changes once the first number is stored.
 fn files_on(place: &Place, mount: &str, change: &str) -> Option<Ended> {
-    ordinary()?; // it mounts, which an ordinary user may not
+    ordinary()?; // the test mounts, which an ordinary user may not
     let script = format!(
         "{CHANGES} PATH=$PATH:/sbin:/usr/sbin; mkdir mounted && {{ {mount}; }} || exit {NOT_MOUNTED}
         \"$0\" run cached_read/pread/4KiB --exact --scale default --time 3 --dir mounted & pid=$!
@@ -68,11 +68,11 @@ fn files_on(place: &Place, mount: &str, change: &str) -> Option<Ended> {
     mounted(place, run)
 }
 
-/// What was measured before stays, and what was not measured afterwards is told with what helps.
-fn kept(place: &Place, ended: &Ended, words: &str) {
+/// Asserts that earlier measurements are kept, and that the missing ones are reported with a remedy.
+fn assert_kept(place: &Place, ended: &Ended, words: &str) {
     place.is_tidy();
     if ended.output.contains("FAILED") {
-        // The first number was disturbed: then there is none, and the sentence says why.
+        // If the first number was disturbed there is none, and the sentence says why.
         return ended.says(1, &[words]);
     }
     ended.says(0, &["1 measured, 0 skipped, 0 failed"]);
@@ -84,7 +84,7 @@ fn kept(place: &Place, ended: &Ended, words: &str) {
 fn files_that_become_read_only_take_no_number_from_what_was_measured() {
     let place = Place::new();
     let Some(ended) = files_on(&place, "mount -t tmpfs none mounted", "read_only mounted") else { return };
-    kept(&place, &ended, "mounted read-only");
+    assert_kept(&place, &ended, "mounted read-only");
 }
 
 /// Ends the file system as an error of its device does: EXT4_IOC_SHUTDOWN without its journal (flag 2).
@@ -100,7 +100,7 @@ fn a_device_that_breaks_takes_no_number_from_what_was_measured() {
     let place = Place::new();
     let mount = "truncate -s 64M ground && mkfs.ext4 -q ground && mount -o loop ground mounted";
     let Some(ended) = files_on(&place, mount, SHUT_DOWN) else { return };
-    kept(&place, &ended, "is broken or gone");
+    assert_kept(&place, &ended, "is broken or gone");
 }
 
 #[test]

@@ -1,8 +1,8 @@
-//! The binary in bad surroundings: a full disk, no rights, no descriptors, no patience. Whatever happens, it
-//! ends with the right code, says why in a sentence, loses no number and leaves nothing behind.
+//! The binary in bad surroundings: a full disk, missing rights, no descriptors, early signals. In all of them it ends with
+//! the right exit code, says why in a sentence, loses no number and leaves nothing behind.
 //!
-//! Some of it needs what not every machine has (root or not root, `unshare`, `python3`): a test that cannot be
-//! done says so and passes.
+//! Some tests need things that not every machine has (root or not root, `unshare`, `python3`). A test that cannot run prints
+//! a sentence and passes.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test may")]
 #![allow(clippy::print_stdout, reason = "a test that cannot be done says so")]

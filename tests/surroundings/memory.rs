@@ -1,5 +1,5 @@
-//! Too little memory, or too few addresses: what does not fit is skipped with a sentence, what is smaller is measured,
-//! nothing fails and nobody is killed.
+//! Too little memory, or too few addresses. Cases that do not fit are skipped with a sentence, smaller ones are measured, no case
+//! fails and no process is killed.
 
 use crate::group::Group;
 use crate::place::{Ended, Place, alone};
@@ -11,10 +11,10 @@ use syscost_platform::testing::print_skipped;
 const SMALL: &str = "chase/random/16KiB|bandwidth/read/16KiB|mapping/brk/4KiB|page_fault/anonymous/4KiB";
 /// Cases that want more memory than most of these limits give.
 const HUNGRY: &str = "chase/random/256MiB|bandwidth/(read|triad|copy-all)/256MiB";
-/// Few samples: what is asked is whether they come, not what they say.
+/// Options for few samples: the tests ask whether there is a number, not how large it is.
 const BRIEFLY: [&str; 2] = ["--sample-size", "10"];
 
-/// What default scale says of the small cases and these, as smoke scale would take less whatever the limit.
+/// Runs the small cases and these at default scale. Smoke scale would take less memory whatever the limit.
 fn measured(place: &Place, starter: &[&str], cases: &str) -> Option<Ended> {
     let asked = format!("^({SMALL}|{cases})$");
     let run = || -> Command {
@@ -86,7 +86,7 @@ fn a_small_control_group_skips_what_does_not_fit_and_kills_nobody() {
     }
 }
 
-/// What was read before is charged to the group and freed when it wants more.
+/// Pages of files that were read before are charged to the group, and freed when it needs more memory.
 #[test]
 fn a_file_that_was_just_read_takes_nothing_from_a_control_group() {
     let Some(group) = Group::of_memory(256 << 20) else { return };
@@ -114,7 +114,7 @@ fn a_file_that_was_just_read_takes_nothing_from_a_control_group() {
 #[test]
 fn huge_pages_that_do_not_come_are_skipped_and_the_rest_is_measured() {
     let place = Place::new();
-    // What is started inherits it.
+    // Child processes inherit this setting.
     nix::sys::prctl::set_thp_disable(true).unwrap();
     let ended = place.succeeds(|| place.run(&["^page_fault/anonymous"]));
     nix::sys::prctl::set_thp_disable(false).unwrap();

@@ -1,10 +1,10 @@
-//! The examples of a bench of one's own: each is measured, and shows below its table what it is an example of.
+//! The examples of a bench of one's own: each is measured, and prints the feature that it demonstrates below its table.
 
 use crate::place::{Place, example};
 use syscost_platform::testing::print_skipped;
 
 /// Measures an example, and checks that it prints these words.
-fn shows(name: &str, words: &[&str]) {
+fn assert_example_shows(name: &str, words: &[&str]) {
     let Some(bench) = example(name) else { return };
     let place = Place::new();
     let Some(ended) = place.succeeds(|| {
@@ -24,34 +24,37 @@ fn shows(name: &str, words: &[&str]) {
 
 #[test]
 fn an_operation_owns_a_map() {
-    shows("bench_data", &["look-up", "1 measured, 0 skipped, 0 failed"]);
+    assert_example_shows("bench_data", &["look-up", "1 measured, 0 skipped, 0 failed"]);
 }
 
 #[test]
 fn a_sweep_is_drawn_and_fitted() {
-    shows("bench_sweep", &["sort/6400", " at 6400", "sort: ", "fitted over 4 cases, the worst off by "]);
+    assert_example_shows(
+        "bench_sweep",
+        &["sort/6400", " at 6400", "sort: ", "fitted over 4 cases, the worst off by "],
+    );
 }
 
 #[test]
 fn threads_have_an_efficiency_or_too_few_cpus() {
     let is_alone = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() == 1);
     let several = if is_alone { "needs a CPU of its own" } else { "bench_threads/lock/2: efficiency " };
-    shows("bench_threads", &["lock/1", "throughput", several]);
+    assert_example_shows("bench_threads", &["lock/1", "throughput", several]);
 }
 
 #[test]
 fn bytes_and_elements_are_rates() {
-    shows("bench_rate", &["throughput", " GB/s", " elem/s"]);
+    assert_example_shows("bench_rate", &["throughput", " GB/s", " elem/s"]);
 }
 
 #[test]
 fn a_gauge_is_averaged() {
-    shows("bench_gauge", &["bench_gauge/search: comparisons "]);
+    assert_example_shows("bench_gauge", &["bench_gauge/search: comparisons "]);
 }
 
 #[test]
 fn asynchronous_code_is_measured() {
-    shows("bench_async", &["give-way", "1 measured, 0 skipped, 0 failed"]);
+    assert_example_shows("bench_async", &["give-way", "1 measured, 0 skipped, 0 failed"]);
 }
 
 /// The blocks of this language in the manual of the library.

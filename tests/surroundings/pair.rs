@@ -1,4 +1,4 @@
-//! Sides that die, hang, talk nonsense or change the machine.
+//! Sides of a comparison that die, hang, send invalid output or change the machine.
 
 use crate::place::{Place, SYSCOST, alone, files, until};
 use crate::process;
@@ -6,15 +6,15 @@ use nix::sys::signal::Signal;
 use std::time::Duration;
 use syscost_platform::testing::print_skipped;
 
-/// The shortest comparison that there is.
+/// The words of the shortest possible comparison.
 const SHORT: [&str; 4] = ["known_work/add", "--no-canaries", "--pairs", "8"];
 
 fn ab(place: &Place, words: &[&str]) -> std::process::Command {
     place.syscost(&[&["ab"], &SHORT[..], words].concat())
 }
 
-/// A wrapper that lets its first side through, which is asked for its cases, and does this to later ones.
-fn later(place: &Place, deed: &str) -> String {
+/// A wrapper that starts its first process, which lists the cases, unchanged, and does `deed` to later ones.
+fn wrapper_of_later_sides(place: &Place, deed: &str) -> String {
     let count = place.path().join("count");
     let text = format!(
         "#!/bin/sh\necho x >> '{0}'\n[ \"$(wc -l < '{0}')\" -le 1 ] && exec \"$@\"\n{deed}\n",
@@ -24,7 +24,7 @@ fn later(place: &Place, deed: &str) -> String {
 }
 
 #[test]
-fn what_is_no_side_is_refused_with_its_words() {
+fn a_program_that_is_no_side_is_refused_with_its_output() {
     let place = Place::new();
     place.end(ab(&place, &["--b-bin", "/bin/true"])).refuses(&["side B", "ended in the middle"]);
     place.end(ab(&place, &["--b-bin", "/nonexistent"])).refuses(&["/nonexistent", "looking for"]);
@@ -37,7 +37,7 @@ fn what_is_no_side_is_refused_with_its_words() {
 #[test]
 fn a_side_that_dies_ends_its_case_with_its_last_words() {
     let place = Place::new();
-    let wrapper = later(&place, "echo 'it is all over' >&2; exit 7");
+    let wrapper = wrapper_of_later_sides(&place, "echo 'it is all over' >&2; exit 7");
     let ended = place.end(ab(&place, &["--b-wrap", &wrapper]));
     ended.says(1, &["incomparable", "exit status: 7", "it is all over", "Nothing was compared"]);
     place.is_tidy();
@@ -46,7 +46,7 @@ fn a_side_that_dies_ends_its_case_with_its_last_words() {
 #[test]
 fn a_side_that_is_killed_in_the_middle_ends_its_pair() {
     let place = Place::new();
-    let wrapper = later(&place, "exec timeout -s KILL 0.03 \"$@\"");
+    let wrapper = wrapper_of_later_sides(&place, "exec timeout -s KILL 0.03 \"$@\"");
     let ended = place.end(ab(&place, &["--b-wrap", &wrapper]));
     ended.says(1, &["known_work/add", "side B ended in the middle of the conversation"]);
     place.is_tidy();
@@ -60,7 +60,7 @@ fn a_binary_that_is_replaced_in_the_middle_is_no_longer_a_side() {
         std::fs::copy(SYSCOST, copy).unwrap();
     }
     let deed = format!("mv '{}' '{}' 2>/dev/null; exec \"$@\"", newer.display(), binary.display());
-    let wrapper = later(&place, &deed);
+    let wrapper = wrapper_of_later_sides(&place, &deed);
     let ended = place.end(ab(&place, &["--b-bin", binary.to_str().unwrap(), "--b-wrap", &wrapper]));
     let said = ["the binary of side B was replaced in the middle", binary.to_str().unwrap(), "copies"];
     ended.says(1, &said);
@@ -125,7 +125,7 @@ fn a_gate_ends_by_the_code_that_the_manual_gives() {
     let other = other.display().to_string();
     gate(&["--b-wrap", &other]).says(3, &["opt-level 9", "--allow-different-toolchains"]);
     gate(&["--b-wrap", &other, "--bisect"]).says(125, &["opt-level 9"]);
-    let wrapper = later(&place, "echo 'it is all over' >&2; exit 7");
+    let wrapper = wrapper_of_later_sides(&place, "echo 'it is all over' >&2; exit 7");
     gate(&["--b-wrap", &wrapper])
         .says(125, &[": not measured: side B", "gate: not measured", "it is all over"]);
 }
@@ -134,7 +134,7 @@ fn a_gate_ends_by_the_code_that_the_manual_gives() {
 fn an_interrupted_gate_ends_by_its_signal_in_a_bisection_too() {
     for bisect in [None, Some("--bisect")] {
         let place = Place::new();
-        let wrapper = later(&place, "touch begun; exec \"$@\"");
+        let wrapper = wrapper_of_later_sides(&place, "touch begun; exec \"$@\"");
         let words = ["gate", "known_work/add", "--b-wrap", &wrapper];
         let running = place.begin(place.syscost(&[&words[..], bisect.as_slice()].concat()));
         until_begun(&place);
@@ -157,26 +157,26 @@ fn the_same_pairs_are_judged_by_the_same_bytes() {
     judge().refuses(&[pairs.to_str().unwrap(), "newer syscost"]);
 }
 
-/// A comparison of two states of a file, which held `before`.
-fn of_settings(place: &Place) -> std::process::Command {
-    after(place, "")
+/// A comparison of two states of a file whose content is `before` at first.
+fn comparison_of_settings(place: &Place) -> std::process::Command {
+    comparison_of_settings_after(place, "")
 }
 
-/// The same, where this comes before each of the two commands.
-fn after(place: &Place, deed: &str) -> std::process::Command {
+/// As [`of_settings`], with the shell words `deed` before each of the two commands.
+fn comparison_of_settings_after(place: &Place, deed: &str) -> std::process::Command {
     std::fs::write(place.path().join("state"), "before\n").unwrap();
     let [a, b] = ["a", "b"].map(|value| format!("{deed}echo {value} > state"));
     ab(place, &["--a", &a, "--b", &b, "--restore", "echo before > state"])
 }
 
-/// What makes a setting slow, and tells that it has begun.
+/// Shell words that make a setting slow, and create a file to show that it has begun.
 const SLOW: &str = "touch begun; sleep 1; ";
 
 fn until_begun(place: &Place) {
     until("no setting is entered", || place.path().join("begun").exists());
 }
 
-/// Nobody is left who could change it once more.
+/// Waits until no process is left that could change the file again.
 fn until_all_have_ended(place: &Place) {
     until("processes are left", || process::of(place).is_empty());
 }
@@ -189,22 +189,22 @@ fn state(place: &Place) -> String {
     std::fs::read_to_string(place.path().join("state")).unwrap()
 }
 
-/// The guard needs a moment.
-fn is_restored(place: &Place) {
+/// Waits until the file has its first content again. The guard needs a moment for it.
+fn wait_until_restored(place: &Place) {
     until("it is not put back", || state(place) == "before\n" && journals(place).is_empty());
 }
 
 #[test]
 fn settings_are_put_back_at_the_end_and_after_a_signal() {
     let place = Place::new();
-    place.end(of_settings(&place)).says(0, &["restored at the end", "after \"echo b > state\""]);
-    is_restored(&place);
+    place.end(comparison_of_settings(&place)).says(0, &["restored at the end", "after \"echo b > state\""]);
+    wait_until_restored(&place);
     let _alone = alone();
-    let running = place.begin(of_settings(&place));
+    let running = place.begin(comparison_of_settings(&place));
     until("it is never changed", || state(&place) != "before\n");
     process::send_to_group(running.pid(), Signal::SIGINT);
     running.end().says(130, &[]);
-    is_restored(&place);
+    wait_until_restored(&place);
     place.is_tidy();
 }
 
@@ -226,7 +226,7 @@ fn settings_that_cannot_be_undone_are_refused() {
 fn a_setting_that_outlives_its_driver_is_put_back_once_it_has_ended() {
     let _alone = alone();
     let place = Place::new();
-    let running = place.begin(after(&place, SLOW));
+    let running = place.begin(comparison_of_settings_after(&place, SLOW));
     until_begun(&place);
     process::send(running.pid(), Signal::SIGKILL);
     assert_eq!(running.end().code, None);
@@ -235,7 +235,7 @@ fn a_setting_that_outlives_its_driver_is_put_back_once_it_has_ended() {
 }
 
 #[test]
-fn what_a_setting_leaves_in_the_background_holds_nobody_up() {
+fn a_background_process_of_a_setting_does_not_delay_the_end() {
     let place = Place::new();
     let [load, rest] = ["sleep 600 & echo $! > load", "kill $(cat load); true"];
     let command = || ab(&place, &["--a", load, "--b", rest, "--restore", rest]);
@@ -252,21 +252,21 @@ fn what_a_setting_leaves_in_the_background_holds_nobody_up() {
 }
 
 #[test]
-fn two_comparisons_of_settings_at_once_are_one_too_many() {
+fn a_second_comparison_of_settings_at_the_same_time_is_refused() {
     let _alone = alone();
     let (place, elsewhere) = (Place::new(), Place::new());
-    let running = place.begin(after(&place, SLOW));
+    let running = place.begin(comparison_of_settings_after(&place, SLOW));
     until_begun(&place);
-    elsewhere.end_alone(of_settings(&elsewhere)).refuses(&["another comparison of settings runs"]);
+    elsewhere.end_alone(comparison_of_settings(&elsewhere)).refuses(&["another comparison of settings runs"]);
     assert!(!journals(&place).is_empty() && state(&elsewhere) == "before\n");
     process::send_to_group(running.pid(), Signal::SIGINT);
     running.end().says(130, &[]);
-    is_restored(&place);
+    wait_until_restored(&place);
     place.is_tidy();
     elsewhere.is_tidy();
 }
 
-/// The process that puts back what its owner cannot.
+/// The id of the guard, the process that restores settings if the comparison is killed.
 fn guard(place: &Place) -> i32 {
     let is_guard = |pid: &i32| {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -276,10 +276,10 @@ fn guard(place: &Place) -> i32 {
 }
 
 #[test]
-fn what_a_killed_comparison_and_its_killed_guard_have_left_is_told_and_can_be_put_back() {
+fn leftovers_of_a_killed_comparison_and_guard_are_reported_and_can_be_restored() {
     let _alone = alone();
     let place = Place::new();
-    let running = place.begin(of_settings(&place));
+    let running = place.begin(comparison_of_settings(&place));
     until("it is never changed", || state(&place) != "before\n");
     process::send(guard(&place), Signal::SIGKILL);
     process::send(running.pid(), Signal::SIGKILL);
@@ -296,9 +296,9 @@ fn what_a_killed_comparison_and_its_killed_guard_have_left_is_told_and_can_be_pu
         place.end_alone(command)
     };
     restore(place.temporary()).says(0, &["echo before > state"]);
-    is_restored(&place);
+    wait_until_restored(&place);
     restore(place.temporary()).says(0, &["nothing is left to be put back"]);
-    place.end_alone(of_settings(&place)).says(0, &["after \"echo b > state\""]);
+    place.end_alone(comparison_of_settings(&place)).says(0, &["after \"echo b > state\""]);
 }
 
 #[test]
@@ -308,15 +308,15 @@ fn whenever_it_is_killed_the_settings_are_put_back_and_the_store_is_whole() {
     let mut random = syscost_statistic::Random::new(50);
     for _ in 0..times {
         let place = Place::new();
-        let running = place.begin(of_settings(&place));
+        let running = place.begin(comparison_of_settings(&place));
         std::thread::sleep(Duration::from_millis(random.number_below(1_500) as u64));
         process::send(running.pid(), Signal::SIGKILL);
         let code = running.end().code;
         assert!(code.is_none() || code == Some(0), "{code:?}");
-        is_restored(&place);
-        // A side that waits for its turn ends when its driver has gone; one in its turn, at the end of it.
+        wait_until_restored(&place);
+        // After the driver has ended, a side that waits for its turn ends at once, and a running side at the end of its turn.
         assert!(process::all_end(&place), "{:?}", process::of(&place));
-        // What was left of links and scratch is swept by the next start; files of the store are whole now.
+        // The next start removes leftover links and scratch files; the files of the store are whole now.
         crate::place::all_parse(&place.home());
         let next = place.end_alone(ab(&place, &["--a-bin", SYSCOST]));
         next.says(0, &["known_work/add"]);

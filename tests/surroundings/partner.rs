@@ -1,5 +1,5 @@
 //! Cases that have partners: processes, threads, queues, semaphores and named pipes. None of them is left, however
-//! the run ends; where partners are not allowed the case says so.
+//! the run ends. If partners are not allowed, the case says so.
 
 use crate::limit::ordinary;
 use crate::place::{Place, until};
@@ -13,7 +13,7 @@ use syscost_platform::testing::print_skipped;
 /// Cases of every kind that start a partner or give a name to an object of the kernel.
 const WITH_PARTNERS: &str = "^(ping_pong/|context_switch/.*-8/(0|4)KiB|context_switch/move|core_to_core/|wake_up/|lock/|scale/(getppid|pipe|record-lock)-)";
 
-/// What could be left in the kernel: sets of semaphores, and queues where they can be listed.
+/// The objects in the kernel that a run could leave: sets of semaphores, and queues if they can be listed.
 fn kernel_objects() -> BTreeSet<String> {
     let sets = std::fs::read_to_string("/proc/sysvipc/sem").unwrap_or_default();
     let sets =
@@ -22,14 +22,14 @@ fn kernel_objects() -> BTreeSet<String> {
     sets.chain(queues.map(|queue| queue.file_name().to_string_lossy().into_owned())).collect()
 }
 
-/// Other tests of this suite do not make any; somebody else may.
-fn nothing_is_left(place: &Place, before: &BTreeSet<String>) {
+/// Asserts that the run left no process and no new kernel object. Other programs may make objects, other tests do not.
+fn assert_nothing_left(place: &Place, before: &BTreeSet<String>) {
     place.is_tidy();
     let left: Vec<_> = kernel_objects().difference(before).cloned().collect();
     assert!(left.is_empty(), "semaphores or queues are left: {left:?}");
 }
 
-fn ids(place: &Place, outcome: &str) -> Vec<String> {
+fn ids_with_outcome(place: &Place, outcome: &str) -> Vec<String> {
     let record = place.record();
     let groups = record["groups"].as_array().unwrap().iter();
     let cases = groups.flat_map(|group| group["cases"].as_array().unwrap().iter());
@@ -37,7 +37,7 @@ fn ids(place: &Place, outcome: &str) -> Vec<String> {
     of_outcome.map(|case| case["id"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Another run of this crate on this machine takes the last one first.
+/// The first allowed CPU. Another run of this crate on this machine takes the last CPU first.
 fn first_cpu() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
@@ -45,12 +45,12 @@ fn first_cpu() -> String {
 }
 
 #[test]
-fn after_every_case_nobody_and_nothing_is_left() {
+fn no_process_and_no_kernel_object_is_left_after_a_run() {
     let (place, before) = (Place::new(), kernel_objects());
     // Whether a case was disturbed does not matter here.
     let ended = place.end(place.run(&[WITH_PARTNERS]));
     assert!(matches!(ended.code, Some(0 | 1)), "{ended:?}");
-    nothing_is_left(&place, &before);
+    assert_nothing_left(&place, &before);
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn on_one_cpu_cases_across_two_are_skipped_with_their_sentence() {
     let filter = "^(ping_pong/pipe|core_to_core/|lock/futex-mutex|scale/getppid)";
     let ended = place.end(place.run_by(&["taskset", "-c", &first_cpu()], &[filter]));
     assert!(matches!(ended.code, Some(0 | 1)), "{ended:?}");
-    let skipped = ids(&place, "skipped");
+    let skipped = ids_with_outcome(&place, "skipped");
     for id in [
         "ping_pong/pipe-processes/cross-cpu",
         "ping_pong/pipe-threads/cross-cpu-awake",
@@ -86,17 +86,21 @@ fn a_call_that_is_forbidden_skips_its_cases_and_no_others() {
         let starter: Vec<_> = starter.iter().map(String::as_str).collect();
         let filter = "^ping_pong/(sysv-semaphore|mqueue)-processes/same-cpu";
         let ended = place.end(place.run_by(&starter, &[filter]));
-        assert_eq!(ids(&place, "skipped"), [format!("ping_pong/{way}-processes/same-cpu")], "{ended:?}");
+        assert_eq!(
+            ids_with_outcome(&place, "skipped"),
+            [format!("ping_pong/{way}-processes/same-cpu")],
+            "{ended:?}"
+        );
         ended.says(ended.code.unwrap(), &["cannot be opened here", "not permitted"]);
     }
-    nothing_is_left(&place, &before);
+    assert_nothing_left(&place, &before);
 }
 
 #[test]
 fn a_limit_on_tasks_is_named() {
     let Some(ordinary) = ordinary() else { return };
     let place = Place::new();
-    // The shell, the driver with its listener, the measuring process: of partners there is room for none.
+    // The limit allows the shell, the driver with its listener, and the measuring process, but no partner.
     let limited = "ulimit -u 4 && exec \"$@\"";
     let starter: Vec<_> = ordinary.iter().copied().chain(["bash", "-c", limited, "bash"]).collect();
     let ended = place.end(place.run_by(&starter, &["^context_switch/processes-8/4KiB"]));
@@ -122,8 +126,8 @@ fn partners_die_with_a_measuring_process_that_is_killed() {
     let ended = running.end();
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(process::all_end(&place), "partners are left");
-    // A set of semaphores outlives its process: the next who makes one removes it.
+    // A set of semaphores outlives its process; the next process that makes one removes it.
     drop(_alone);
     place.end(place.run(&["^ping_pong/sysv-semaphore-processes/same-cpu"]));
-    nothing_is_left(&place, &before);
+    assert_nothing_left(&place, &before);
 }

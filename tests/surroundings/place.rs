@@ -27,12 +27,12 @@ pub const SYSCOST: &str = {
         _ => panic!("Cargo names no program for this test"),
     }
 };
-/// Nothing in here takes a tenth of it on a machine at rest.
+/// The time limit for a run or a wait. On a machine at rest none takes a tenth of it.
 pub const PATIENCE: Duration = Duration::from_secs(240);
-/// Two groups, three cases: the least of which one can end and the other go on.
+/// A filter for two groups with three cases: the smallest run in which one group can end and the other continue.
 pub const TWO_GROUPS: &str = "known_work|call/u64/3";
 
-/// Runs at the same time would disturb one another, and a case that others disturb is a failed one.
+/// The lock of the tests that run something: simultaneous runs would disturb one another, and a disturbed case fails its test.
 static ALONE: Mutex<()> = Mutex::new(());
 
 pub fn alone() -> MutexGuard<'static, ()> {
@@ -50,7 +50,7 @@ pub fn example(name: &str) -> Option<PathBuf> {
     Some(built)
 }
 
-/// Criterion's home, a temporary directory and what was printed, open to any user.
+/// A directory with Criterion's home, a temporary directory and the printed output, open to any user.
 pub struct Place(TempDir);
 
 impl Place {
@@ -75,7 +75,7 @@ impl Place {
         self.0.path().join("temporary")
     }
 
-    /// A program in this place. What the person who runs the tests has set must not matter.
+    /// A program in this place, without the variables that the user who runs the tests may have set.
     pub fn program(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = listening(program.as_ref());
         for variable in ["MEASURE", "DIR", "PREDICTIONS", "GROUP", "PIPE", "CLOCK", "TIME", "STRICT"] {
@@ -99,14 +99,14 @@ impl Place {
         command
     }
 
-    /// The same, started by another program: `taskset -c 0` and the like.
+    /// `syscost run` with these words, started by another program such as `taskset -c 0`.
     pub fn run_by(&self, starter: &[&str], words: &[&str]) -> Command {
         let mut command = self.program(starter[0]);
         command.args(&starter[1..]).args([SYSCOST, "run"]).args(words);
         command
     }
 
-    /// Under a shell's limit, such as `-n 16`.
+    /// `syscost run` with these words, under a limit of the shell such as `-n 16`.
     pub fn run_under(&self, limit: &str, words: &[&str]) -> Command {
         self.run_by(&["sh", "-c", &format!("ulimit {limit} && exec \"$@\""), "sh"], words)
     }
@@ -119,7 +119,7 @@ impl Place {
         script
     }
 
-    /// Starts it, with both streams in files, so that they can be read while it runs.
+    /// Starts the command, with both output streams in files, so that they can be read while it runs.
     pub fn begin(&self, mut command: Command) -> Running<'_> {
         self.come_first();
         let file = |name| std::fs::File::create(self.0.path().join(name)).unwrap();
@@ -132,12 +132,12 @@ impl Place {
         self.end_alone(command)
     }
 
-    /// The same where nobody else runs already.
+    /// As [`Place::end`], for a caller that already holds the lock.
     pub fn end_alone(&self, command: Command) -> Ended {
         self.begin(command).end()
     }
 
-    /// Ends it, and again where somebody else used the CPU, which fails a case whatever is tested here.
+    /// Runs the command, and repeats it if other tasks used the CPU, which fails a case whatever is tested.
     /// `None` on a machine that is never at rest.
     pub fn at_rest(&self, command: impl Fn() -> Command) -> Option<Ended> {
         for _ in 0..4 {
@@ -150,14 +150,14 @@ impl Place {
         None
     }
 
-    /// Ends it well.
+    /// As [`Place::at_rest`], for a command that must succeed.
     pub fn succeeds(&self, command: impl Fn() -> Command) -> Option<Ended> {
         let ended = self.at_rest(command)?;
         assert_eq!(ended.code, Some(0), "{ended:?}");
         Some(ended)
     }
 
-    /// Where it is allowed: this thread, and what it starts, before others that use the CPU.
+    /// Gives this thread and its later children a nice value of -15, if that is allowed.
     fn come_first(&self) {
         let thread = nix::unistd::gettid().to_string();
         let _ = self.program("renice").args(["-n", "-15", "-p", &thread]).output();
@@ -168,7 +168,7 @@ impl Place {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Every file below the home of which the name ends so.
+    /// Every file below the home whose name ends with `ending`.
     pub fn files(&self, ending: &str) -> Vec<PathBuf> {
         files(&self.home(), ending)
     }
@@ -181,7 +181,7 @@ impl Place {
         serde_json::from_slice(&report.stdout).unwrap()
     }
 
-    /// Nothing is half-written, no process is left, and no scratch.
+    /// Asserts that no file is half-written, and that no process and no scratch file is left.
     pub fn is_tidy(&self) {
         all_parse(&self.home());
         let left: Vec<_> = crate::process::of(self).into_iter().map(crate::process::command_line).collect();
@@ -191,8 +191,8 @@ impl Place {
     }
 }
 
-/// The program, with the signals as usual that a shell ignores in the background, and `nohup`: a run leaves them ignored, and the
-/// tests send them.
+/// A command of the program with default actions for SIGHUP and SIGINT. A shell in the background and `nohup` ignore these signals;
+/// a run leaves them ignored, and the tests send them.
 fn listening(program: &OsStr) -> Command {
     const HANGUP_AND_INTERRUPT: u64 = 0b11;
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -219,7 +219,7 @@ pub fn files(directory: &Path, ending: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Every file of ours can be read, and none is a leftover of a writer that was killed.
+/// Asserts that every file of ours can be parsed, and that none is a leftover of a killed writer.
 pub fn all_parse(directory: &Path) {
     for file in files(directory, "") {
         assert!(!file.file_name().unwrap().to_str().unwrap().starts_with('.'), "{} is left", file.display());
@@ -248,7 +248,7 @@ impl Running<'_> {
         i32::try_from(self.child.id()).unwrap()
     }
 
-    /// Waits until it has printed this.
+    /// Waits until the program has printed these words.
     pub fn until_it_says(&mut self, words: &str) {
         let begun = Instant::now();
         while !self.place.read("output").contains(words) {
@@ -258,7 +258,7 @@ impl Running<'_> {
         }
     }
 
-    /// Kills it, and no other process.
+    /// Kills the program, and no other process.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -285,7 +285,7 @@ impl Running<'_> {
     }
 }
 
-/// How a run ended, and what it said.
+/// The end of a run: its exit code and its output.
 #[derive(Debug)]
 pub struct Ended {
     pub code: Option<i32>,
@@ -294,7 +294,7 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// It said this, and ended so.
+    /// Asserts that the run ended with this code and printed these words.
     pub fn says(&self, code: i32, words: &[&str]) {
         assert_eq!(self.code, Some(code), "{self:?}");
         for words in words {
@@ -303,12 +303,12 @@ impl Ended {
         }
     }
 
-    /// What it printed, with the cases that other tasks disturbed counted as measured: that is no matter of what is tested.
+    /// The output, with disturbed cases counted as measured, since disturbances are not the subject of the tests.
     fn undisturbed(&self) -> String {
         self.output.lines().map(|line| undisturbed(line).unwrap_or_else(|| line.to_owned()) + "\n").collect()
     }
 
-    /// It refused in one sentence, before it measured anything.
+    /// Asserts that the program refused in one sentence with these words, before it measured anything.
     pub fn refuses(&self, words: &[&str]) {
         self.says(2, words);
         assert!(self.output.is_empty() && self.error.starts_with("syscost: "), "{self:?}");
@@ -328,7 +328,7 @@ impl Ended {
     }
 }
 
-/// `2 measured, 0 skipped, 1 disturbed, 0 failed` as `3 measured, 0 skipped, 0 failed`; `None` of any other line.
+/// Turns `2 measured, 0 skipped, 1 disturbed, 0 failed` into `3 measured, 0 skipped, 0 failed`; `None` for any other line.
 fn undisturbed(line: &str) -> Option<String> {
     let [measured, skipped, disturbed, failed] =
         line.trim().split(", ").collect::<Vec<_>>().try_into().ok()?;
@@ -344,7 +344,7 @@ fn a_disturbed_case_counts_as_measured_where_a_test_counts() {
     assert_eq!(undisturbed("3 measured, 0 skipped, 0 failed"), None);
 }
 
-/// Waits until it answers; `otherwise` is what is wrong if it never does.
+/// Waits until `ask` returns a value, and returns it. Panics with `otherwise` after [`PATIENCE`].
 pub fn waited<T>(otherwise: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
@@ -356,7 +356,7 @@ pub fn waited<T>(otherwise: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Waits until it is so.
+/// Waits until `is_so` returns true. Panics with `otherwise` after [`PATIENCE`].
 pub fn until(otherwise: &str, is_so: impl Fn() -> bool) {
     waited(otherwise, || is_so().then_some(()));
 }

@@ -1,5 +1,5 @@
-//! Which processes belong to a place: those in whose environment its name stands. And what a measuring process measures: its
-//! name says so.
+//! Finds the processes of a place, whose environment contains its path, and the measuring processes among them, whose command line
+//! names the group.
 
 use crate::place::{PATIENCE, Place, waited};
 use nix::sys::signal::{Signal, kill, killpg};
@@ -11,20 +11,20 @@ pub fn of(place: &Place) -> Vec<i32> {
     with_name(place, "")
 }
 
-/// What a process was called with: its words, with blanks between them.
+/// The command line of a process, its words separated by blanks.
 pub fn command_line(pid: i32) -> String {
     let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     String::from_utf8_lossy(&words).replace('\0', " ")
 }
 
-/// Those of them that were started to measure this group.
+/// The processes of the place that measure this group.
 pub fn measuring(place: &Place, group: &str) -> Vec<i32> {
     with_name(place, &format!("syscost {group}\0"))
 }
 
-/// Those whose command line begins so.
+/// The processes of the place whose command line begins with `name`.
 fn with_name(place: &Place, name: &str) -> Vec<i32> {
-    // Several copies have a home beside it, whose name begins so.
+    // A run of several copies has homes beside this one, whose names begin alike.
     let home = format!("CRITERION_HOME={}", place.home().display());
     let pids = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -42,8 +42,8 @@ pub fn one_measuring(place: &Place, group: &str) -> i32 {
     waited(&format!("nobody measures {group}"), || measuring(place, group).into_iter().min())
 }
 
-/// Stops a measuring process of this group in the middle. One that was ending when it was found goes on to its end, and the
-/// next one is taken.
+/// Stops a measuring process of this group while it measures. If a process was just ending, it continues to its end, and the next
+/// one is stopped.
 pub fn stop_one_measuring(place: &Place, group: &str) {
     let begun = Instant::now();
     while begun.elapsed() < PATIENCE {
@@ -55,7 +55,7 @@ pub fn stop_one_measuring(place: &Place, group: &str) {
     panic!("no process of {group} could be stopped");
 }
 
-/// Whether a process that was told to stop does, and has not ended instead.
+/// Whether a process that was sent a stop signal stops, and does not end instead.
 fn stops(pid: i32) -> bool {
     loop {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -67,11 +67,11 @@ fn stops(pid: i32) -> bool {
     }
 }
 
-/// What a killed process takes at most to take its own with it. It is less than the `sleep 60` of the tests, which end by
-/// themselves.
+/// The time in which the children of a killed process must end. It is shorter than the `sleep 60` of the tests, which ends by
+/// itself.
 const SOON: Duration = Duration::from_secs(40);
 
-/// Whether all of the place's processes end.
+/// Whether all processes of the place end in time.
 pub fn all_end(place: &Place) -> bool {
     let begun = Instant::now();
     while begun.elapsed() < SOON {
@@ -87,7 +87,7 @@ pub fn send(pid: i32, signal: Signal) {
     kill(Pid::from_raw(pid), signal).unwrap();
 }
 
-/// As a terminal does.
+/// Sends a signal to a process group, as a terminal does.
 pub fn send_to_group(pid: i32, signal: Signal) {
     killpg(Pid::from_raw(pid), signal).unwrap();
 }

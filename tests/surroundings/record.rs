@@ -1,4 +1,4 @@
-//! `syscost record`, and how it ends when it is not left in peace.
+//! `syscost record`, and its end when it is interrupted or killed.
 
 use crate::place::{Place, alone, files, until};
 use crate::process;
@@ -19,12 +19,12 @@ fn records(place: &Place) -> Vec<PathBuf> {
     files(&place.home().join("syscost/records"), ".syscost")
 }
 
-fn only(place: &Place) -> Bundle {
+fn only_record(place: &Place) -> Bundle {
     let [file] = records(place).try_into().unwrap();
     read(&file).unwrap()
 }
 
-/// Waits until a second process measures: the first has finished.
+/// Waits until the first process has finished, which is when the second one measures.
 fn until_one_has_finished(place: &Place) {
     let first = process::one_measuring(place, "known_work");
     until("the first process never ends", || process::one_measuring(place, "known_work") != first);
@@ -40,7 +40,7 @@ fn every_process_is_another_and_all_are_of_one_session() {
         return;
     };
     ended.says(0, &["main.syscost\t1\t3\t0\t0\t"]);
-    let bundle = only(&place);
+    let bundle = only_record(&place);
     assert_eq!((bundle.head.name.as_str(), bundle.records.len()), ("main", 3));
     assert!(bundle.head.runs.iter().all(|run| run.session == bundle.head.runs[0].session));
     assert_eq!(bundle.head.series[0].values.len(), 3);
@@ -49,7 +49,7 @@ fn every_process_is_another_and_all_are_of_one_session() {
 }
 
 #[test]
-fn what_cannot_be_recorded_is_refused_before_it_is_measured() {
+fn an_invalid_record_command_is_refused_before_measuring() {
     let place = Place::new();
     place.end(place.syscost(&["record", "getpdi"])).refuses(&["no case matches", "syscall/getpid"]);
     place.end(record(&place, &["--processes", "0"])).refuses(&["--processes", "1..=100"]);
@@ -74,7 +74,7 @@ fn an_interrupted_record_keeps_the_processes_that_were_finished() {
         running
             .end()
             .says(130, &["interrupted by SIGINT", "of 100 processes had finished, and are recorded"]);
-        let bundle = only(&place);
+        let bundle = only_record(&place);
         assert!((1..100).contains(&bundle.records.len()), "{}", bundle.records.len());
         assert!(bundle.records.iter().all(|record| record.cases().count() == 1), "none is half");
         place.is_tidy();
@@ -107,7 +107,7 @@ fn a_record_that_is_killed_at_any_moment_leaves_nothing_half() {
         assert!(process::all_end(&place), "its child lives on");
         records(&place).iter().for_each(|file| drop(read(file).unwrap()));
     }
-    // As if killed while it wrote, which takes too short a time to be met.
+    // The leftover of a kill during a write, which is too short to be hit by a test.
     let directory = place.home().join("syscost/records");
     std::fs::create_dir_all(&directory).unwrap();
     std::fs::write(directory.join(".syscost-4194305-half"), "half").unwrap();
@@ -118,7 +118,7 @@ fn a_record_that_is_killed_at_any_moment_leaves_nothing_half() {
 }
 
 #[test]
-fn what_cannot_be_written_where_it_was_asked_for_is_written_elsewhere() {
+fn a_record_that_cannot_be_written_to_its_place_is_written_elsewhere() {
     let _alone = alone();
     let place = Place::new();
     let running = place.begin(record(&place, &["--processes", "2", "-o", "out/x.syscost"]));
@@ -128,18 +128,18 @@ fn what_cannot_be_written_where_it_was_asked_for_is_written_elsewhere() {
     std::fs::write(&out, "in the way").unwrap();
     let ended = running.end();
     ended.says(1, &["out: creating the directory failed", "syscost/records/"]);
-    assert_eq!(only(&place).records.len(), 2);
+    assert_eq!(only_record(&place).records.len(), 2);
     place.is_tidy();
 }
 
 #[test]
-fn where_nothing_can_be_written_it_is_said_and_nothing_half_is_left() {
+fn a_record_that_cannot_be_written_at_all_leaves_no_part() {
     let place = Place::new();
     let limited = ["sh", "-c", "ulimit -f 0 && exec \"$@\"", "sh"];
     let mut command = place.program(limited[0]);
     command.args(&limited[1..]).arg(crate::place::SYSCOST).args(ONE_CASE).args(["--processes", "1"]);
     let ended = place.end(command);
-    // The limit holds for the files that the streams of this test lead to as well.
+    // The limit also holds for the files to which the streams of this test lead.
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(records(&place).is_empty());
     place.is_tidy();

@@ -7,8 +7,8 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
-/// It said this on the standard error, printed and kept nothing, and had no time to measure.
-fn refused_early(place: &Place, ended: &Ended, codes: &[i32], words: &[&str]) {
+/// Asserts these words on the standard error, no output, no stored file, and no time for a measurement.
+fn assert_refused_early(place: &Place, ended: &Ended, codes: &[i32], words: &[&str]) {
     assert!(ended.code.is_some_and(|code| codes.contains(&code)), "{ended:?}");
     assert!(ended.error.starts_with("syscost: "), "{ended:?}");
     for word in words {
@@ -18,7 +18,7 @@ fn refused_early(place: &Place, ended: &Ended, codes: &[i32], words: &[&str]) {
     assert!(place.files(".syscost").is_empty(), "{ended:?}");
 }
 
-/// A shell that starts `syscost` with these words, so that it can close and redirect.
+/// A shell that starts `syscost` with these words and with a redirection.
 fn shell(place: &Place, redirection: &str, words: &[&str]) -> Command {
     let mut command = place.program("sh");
     command.args(["-c", &format!("exec \"$@\" {redirection}"), "sh", SYSCOST]).args(words);
@@ -32,7 +32,7 @@ fn a_standard_output_that_takes_nothing_is_refused_by_every_command_that_measure
     for redirection in [">/dev/full", ">&-"] {
         for words in [&["run", add][..], &["record", add], &["ab", add], &["file-cache"]] {
             let ended = place.end(shell(&place, redirection, words));
-            refused_early(&place, &ended, &[1], &["the standard output: writing failed"]);
+            assert_refused_early(&place, &ended, &[1], &["the standard output: writing failed"]);
         }
         for words in [&["list"][..], &["explain", "call"], &["--help"], &["run", "--help"]] {
             let ended = place.end(shell(&place, redirection, words));
@@ -41,9 +41,9 @@ fn a_standard_output_that_takes_nothing_is_refused_by_every_command_that_measure
                 "{words:?}: {ended:?}"
             );
         }
-        // 1 would mean that something became slower.
+        // Exit code 1 would mean that a case became slower.
         let gate = ["gate", add, "--a-bin", SYSCOST];
-        refused_early(
+        assert_refused_early(
             &place,
             &place.end(shell(&place, redirection, &gate)),
             &[125],
@@ -53,7 +53,7 @@ fn a_standard_output_that_takes_nothing_is_refused_by_every_command_that_measure
 }
 
 #[test]
-fn a_reader_that_leaves_early_is_no_fault() {
+fn a_closed_pipe_of_the_output_is_no_error_of_the_run() {
     let place = Place::new();
     for words in [&["list"][..], &["run", "known_work/add", "--exact"], &["explain", "call"]] {
         let mut command = place.syscost(words);
@@ -84,7 +84,7 @@ fn a_file_or_a_directory_that_cannot_be_written_is_refused_whatever_command_it_i
     ] {
         let ended = place.end(place.syscost(words));
         let named = words[words.len() - 1].trim_end_matches("/x");
-        refused_early(&place, &ended, &[1, 2, 125], &[named]);
+        assert_refused_early(&place, &ended, &[1, 2, 125], &[named]);
     }
 }
 
@@ -98,15 +98,15 @@ fn what_another_user_owns_is_refused_to_an_ordinary_one() {
     let locked = locked.to_str().unwrap();
     for words in [["known_work/add", "--home", locked], ["known_work/add", "--dir", locked]] {
         let ended = place.end(place.run_by(&ordinary, &words));
-        refused_early(&place, &ended, &[2], &[locked, "Permission denied"]);
+        assert_refused_early(&place, &ended, &[2], &[locked, "Permission denied"]);
     }
-    // Criterion's directory of the case is another user's, the home is not.
+    // Criterion's directory of the case belongs to another user, and the home does not.
     let case = place.home().join("known_work/add/new");
     std::fs::create_dir_all(&case).unwrap();
     std::fs::set_permissions(place.home(), PermissionsExt::from_mode(0o777)).unwrap();
     std::fs::set_permissions(&case, PermissionsExt::from_mode(0o555)).unwrap();
     let ended = place.end(place.run_by(&ordinary, &["known_work/add", "--exact"]));
-    refused_early(&place, &ended, &[2], &["known_work/add/new", "Permission denied"]);
+    assert_refused_early(&place, &ended, &[2], &["known_work/add/new", "Permission denied"]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Revisions are built from a repository of the user's, in which nothing changes, whatever hook or environment surrounds it.
+//! Builds of revisions change nothing in the user's repository, whatever hook or environment they run in.
 
 use crate::place::{Ended, Place, SYSCOST, files};
 use std::collections::BTreeMap;
@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use syscost_platform::testing::print_skipped;
 
-/// No case has this id: both sides are built, and then nothing is measured.
+/// An id that no case has: both sides are built, and then nothing is measured.
 const NO_CASE: &str = "no/such/case";
-/// What is said then.
+/// The message for that id.
 const NOTHING: &str = "no case that both sides have matches the filter";
 
-/// A repository with three revisions of a file, and something staged.
+/// A repository with three revisions of a file and a staged change.
 struct Project<'a> {
     place: &'a Place,
     root: PathBuf,
@@ -23,9 +23,9 @@ impl<'a> Project<'a> {
         let project = Self { place, root: place.path().join("project") };
         std::fs::create_dir(&project.root).unwrap();
         std::fs::create_dir(place.path().join("user")).unwrap();
-        // A commit and a push start git's maintenance in the background, which would be taken for a process that we left.
+        // A commit and a push start git's maintenance in the background, and the tests would take it for a leftover process.
         std::fs::write(place.path().join("user/.gitconfig"), "[maintenance]\n\tauto = false\n").unwrap();
-        // What cargo and a build script do, as far as git can be harmed by it.
+        // A stand-in for cargo and a build script that does all that could affect git.
         place.script(
             "cargo",
             &format!(
@@ -37,7 +37,7 @@ impl<'a> Project<'a> {
                 project.built().display()
             ),
         );
-        // Another toolchain where the sources ask for one.
+        // A stand-in for rustc that reports another toolchain if the sources contain one.
         place.script("rustc", "#!/bin/sh\necho \"rustc 1.95.0\"\ncat toolchain 2> /dev/null\ntrue\n");
         project.git(&["init", "--quiet", "--initial-branch=main", "."]);
         for text in ["one", "two", "three"] {
@@ -56,12 +56,12 @@ impl<'a> Project<'a> {
         std::fs::write(self.root.join("text"), format!("{text}\n")).unwrap();
     }
 
-    /// What the stand-in for cargo saw.
+    /// The file in which the stand-in for cargo writes what it saw.
     fn built(&self) -> PathBuf {
         self.place.path().join("built")
     }
 
-    /// A program in the repository, of a user who has configured nothing else.
+    /// A program in the repository, run as a user without further configuration.
     fn program(&self, program: &str) -> Command {
         let mut command = self.place.program(program);
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_bytes().starts_with(b"GIT_")) {
@@ -87,7 +87,7 @@ impl<'a> Project<'a> {
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
-    /// Both sides are built, and no case is found.
+    /// Compares two revisions: both sides are built, and no case is found.
     fn compare(&self, environment: &[(&str, &str)]) -> Ended {
         let mut command = self.program(SYSCOST);
         command.args(["ab", "--a-rev", "one", "--b-rev", "two", NO_CASE]);
@@ -95,20 +95,20 @@ impl<'a> Project<'a> {
         self.place.end(command)
     }
 
-    /// Whether these texts were built, each by a cargo that knows of no repository; and what cargo saw is forgotten.
+    /// Asserts that these texts were built, each by a cargo without variables of the repository. Removes the file of cargo.
     fn has_built(&self, texts: &[&str]) {
         let seen = std::fs::read_to_string(self.built()).unwrap_or_default();
         let _ = std::fs::remove_file(self.built());
-        // A tag is what a build script hears of its commit.
+        // A build script learns its commit from a tag.
         let expected: String = texts.iter().map(|text| format!("{text}\n{text}\n")).collect();
-        // Where git itself lies: a hook has it.
+        // A hook also has this variable, with the path of git itself.
         let is_of_repository = |line: &&str| !line.starts_with("GIT_EXEC_PATH=");
         let seen: String = seen.lines().filter(is_of_repository).map(|line| format!("{line}\n")).collect();
         assert_eq!(seen, expected);
         let _ = std::fs::remove_dir_all(self.root.join("target"));
     }
 
-    /// The bytes of every file, of the work and of git.
+    /// The bytes of every file of the working tree and of `.git`.
     fn bytes(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let is_ours = |file: &PathBuf| !file.starts_with(self.root.join("target"));
         let all = files(&self.root, "").into_iter().filter(is_ours);
@@ -194,7 +194,7 @@ fn a_dependency_beside_the_repository_is_there_for_a_build_and_a_change_of_it_is
     saw("beside 22");
 }
 
-/// A cargo that says where it builds, and links an object file of the user's cache as the last step.
+/// A stand-in for cargo that prints the directory of the build, and as the last step links an object file of the user's cache.
 fn telling_cargo(project: &Project<'_>, object: &Path) {
     project.place.script(
         "cargo",
@@ -211,7 +211,7 @@ fn telling_cargo(project: &Project<'_>, object: &Path) {
     );
 }
 
-/// An object file of a program, in a directory of the user's.
+/// Makes an object file of a program in a directory of the user. `None` without a compiler.
 fn object_of_the_user(place: &Place) -> Option<PathBuf> {
     let (source, object) = (place.path().join("main.c"), place.path().join("cache/main.o"));
     std::fs::create_dir_all(place.path().join("cache")).unwrap();
@@ -303,7 +303,7 @@ fn builds_of_two_toolchains_or_profiles_are_compared_only_if_they_may() {
     compare("one", "profile", &[])
         .says(2, &["the profiles of the manifests differ (A: none; B: { bench = { lto = true } })"]);
     compare("one", "toolchain", &["--allow-different-toolchains"]).says(2, &[NOTHING]);
-    // What was built by one toolchain is no build of another one.
+    // A build by one toolchain is not used for another one.
     let _ = std::fs::remove_file(project.built());
     compare("one", "one", &[]).says(2, &[NOTHING]);
     assert!(!project.built().exists(), "it is kept");

@@ -1,4 +1,4 @@
-//! Runs that share a home: none takes the place of another, however alike their processes are.
+//! Runs that share a home: none replaces another, even if their process ids are equal.
 
 use crate::place::{Place, SYSCOST, alone};
 use std::process::Command;
@@ -51,7 +51,7 @@ fn containers_with_equal_process_ids_keep_all_their_runs() {
 }
 
 #[test]
-fn a_run_that_began_earlier_and_ends_later_is_not_told_of_a_clock() {
+fn overlapping_runs_are_not_reported_as_a_changed_clock() {
     let (place, _alone) = (Place::new(), alone());
     let mut long = place.begin(place.run(&["known_work", "--scale", "default", "--time", "8"]));
     crate::process::one_measuring(&place, "known_work");

@@ -7,7 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use syscost_platform::testing::print_skipped;
 
-/// Forbids system calls to what it starts: for each range of numbers the error number, the first and the last, then the command.
+/// A program that starts a command with forbidden system calls. Its arguments are, for each range of calls, the error number,
+/// the first and the last number, and then the command.
 const FORBID: &str = r#"
 import ctypes, os, struct, sys
 rules, command = sys.argv[1].split(), sys.argv[2:]
@@ -71,12 +72,12 @@ fn without_mlockall_and_affinity_it_is_a_note() {
     measures_without(libc::SYS_sched_setaffinity, "not pinned to a CPU");
 }
 
-/// Cases that children, pipes, files and sockets carry, and one that needs nothing.
+/// Cases that use children, pipes, files and sockets, and one that needs none of these.
 const OF_MANY_KINDS: &str = "^(known_work/add|syscall/getppid|syscall/pipe|fork/vfork|ping_pong/pipe-processes/same-cpu|\
     socket_round_trip/unix-(datagram-same|seqpacket-same|stream-(same|cross|epoll-same|io-uring-same|spin-cross|each-cross))-cpu/56B$)";
 
-/// A refusal disproves nothing, whichever call it is: the case is skipped, or measured without what was refused. Sandboxes
-/// answer EPERM or ENOSYS. The program takes either for a refusal, whatever the call, so one of them a call is enough.
+/// A refused call disproves no claim: the case is skipped, or measured without the call. Sandboxes answer EPERM or ENOSYS. The
+/// program treats both as a refusal of any call, so the test tries one of the two for each call.
 #[test]
 fn a_refused_call_condemns_no_case() {
     for (number, errno) in [
@@ -102,7 +103,7 @@ fn a_refused_call_condemns_no_case() {
     }
 }
 
-/// Under a filter that forbids one call the cases that are made of it are skipped, and it is named.
+/// A filter that forbids one call skips the cases that consist of this call, with a sentence that names it.
 #[test]
 fn a_forbidden_call_skips_its_cases_and_is_named() {
     for (number, case, name) in [
@@ -122,7 +123,7 @@ fn a_forbidden_call_skips_its_cases_and_is_named() {
     }
 }
 
-/// Without it no measuring process can be started.
+/// Without `clone` no measuring process can be started.
 #[test]
 fn a_forbidden_clone_skips_every_case_and_is_named() {
     let Some((place, starter)) = forbidden(libc::SYS_clone) else { return };
@@ -132,9 +133,9 @@ fn a_forbidden_clone_skips_every_case_and_is_named() {
     place.is_tidy();
 }
 
-/// A missing part of the system is no fault of the case that looks at it.
+/// A missing part of the system does not fail the case that reads it.
 #[test]
-fn what_a_container_does_not_mount_condemns_no_case() {
+fn a_missing_mount_of_a_container_fails_no_case() {
     for mount in
         ["mount -t tmpfs none /sys", "mount -t tmpfs none /dev", "mount -t tmpfs -o ro none /dev/shm"]
     {
@@ -183,7 +184,7 @@ fn an_event_that_may_not_be_counted_is_refused() {
 }
 
 #[test]
-fn a_counter_that_is_declined_is_replaced_and_said() {
+fn a_run_without_the_cycle_counter_says_so() {
     let place = Place::new();
     for _ in 0..3 {
         let run = || {

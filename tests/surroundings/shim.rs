@@ -1,12 +1,12 @@
-//! Kernels that answer otherwise than the usual one, as seen through a library that is loaded before the C library: clocks that
-//! enter the kernel, and a scheduler that takes an affinity and does not obey it.
+//! Kernels with unusual answers, simulated by a library that is loaded before the C library: clocks that enter the kernel,
+//! and a scheduler that accepts an affinity and does not obey it.
 
 use crate::place::{Ended, Place};
 use std::path::PathBuf;
 use std::process::Command;
 use syscost_platform::testing::print_skipped;
 
-/// Every reading of a clock is a system call, as beside hpet, acpi_pm, xen and user-mode Linux's timer.
+/// Makes every reading of a clock a system call, as with the clock sources hpet, acpi_pm, xen and user-mode Linux's timer.
 const ENTERING: &str = r"
 #define _GNU_SOURCE
 #include <sys/syscall.h>
@@ -15,7 +15,7 @@ const ENTERING: &str = r"
 int clock_gettime(clockid_t id, struct timespec *t) { return syscall(SYS_clock_gettime, id, t); }
 ";
 
-/// The thread is always said to run on another CPU than where it was put, as gVisor may say.
+/// Always reports another CPU than the one to which the thread was pinned, as gVisor may do.
 const STRAYING: &str = r"
 #define _GNU_SOURCE
 #include <sys/syscall.h>
@@ -23,14 +23,14 @@ const STRAYING: &str = r"
 int sched_getcpu(void) { unsigned cpu = 0; syscall(SYS_getcpu, &cpu, 0, 0); return cpu ^ 1; }
 ";
 
-/// The affinity is taken, and another is given back.
+/// Accepts an affinity, and returns another one.
 const FORGETFUL: &str = r"
 #define _GNU_SOURCE
 #include <sched.h>
 int sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *set) { return 0; }
 ";
 
-/// A library made of this source; `None` where no compiler is.
+/// A library built from this source; `None` without a compiler.
 fn library(place: &Place, source: &str) -> Option<PathBuf> {
     let (text, library) = (place.path().join("shim.c"), place.path().join("shim.so"));
     std::fs::write(&text, source).unwrap();
@@ -43,7 +43,7 @@ fn library(place: &Place, source: &str) -> Option<PathBuf> {
     None
 }
 
-/// The run of these cases under a library made of this source.
+/// A run with these words under a library built from this source.
 fn under(place: &Place, source: &str, words: &[&str], clock: Option<&str>) -> Option<Ended> {
     let library = library(place, source)?;
     let run = || {

@@ -1,5 +1,5 @@
-//! Counters and clocks that say nothing, or something else than they should: preloaded libraries of `fixtures/field`, and a
-//! witness that is refused.
+//! Counters and clocks that return no value or a wrong one, by preloaded libraries of `fixtures/field`; and a witness that is
+//! refused.
 
 use crate::place::Place;
 use crate::sandbox::forbidding;
@@ -9,7 +9,7 @@ use syscost_platform::testing::print_skipped;
 
 const CASE: [&str; 2] = ["known_work/add", "--exact"];
 
-/// The library that `cc` makes of this file of `fixtures/field`.
+/// The library that `cc` builds from this file of `fixtures/field`.
 fn library(place: &Place, name: &str) -> Option<PathBuf> {
     let source = format!("{}/fixtures/field/{name}.c", env!("CARGO_MANIFEST_DIR"));
     let library = place.path().join(name).with_extension("so");
@@ -96,7 +96,7 @@ fn the_step_of_a_clock_is_noted_and_sets_the_uncertainty() {
     };
     assert!(ended.output.contains("the kernel's clock moves in steps of 1000 ns"), "{ended:?}");
     let clock = place.record()["groups"][0]["clock"].clone();
-    // One step of 40 ms at least.
+    // One step in at least 40 ms.
     assert!(clock["uncertainty_ppm"].as_f64().is_some_and(|ppm| (10.0..1_000.0).contains(&ppm)), "{clock}");
 }
 
@@ -109,7 +109,7 @@ fn a_clock_of_long_steps_gives_long_batches_and_an_interval() {
     if !ended.output.contains("1 measured") {
         return print_skipped(&format!("this machine disturbs what it measures: {}", ended.output));
     }
-    // Samples of a coarse clock may be equal, of which Criterion makes no files.
+    // Samples of a coarse clock may all be equal, and then Criterion writes no files.
     let without_files = ended.error.contains("Criterion could not write its files whole");
     assert_eq!(ended.code, Some(i32::from(without_files)), "{ended:?}");
     let record = place.record();

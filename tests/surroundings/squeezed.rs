@@ -1,5 +1,5 @@
-//! A measuring process that is given less than a CPU, frozen with its control group, or moved to another CPU: the number that is kept
-//! does not move, or none is kept and it is said why.
+//! A measuring process that gets less than a CPU, is frozen with its control group, or is moved to another CPU. The number that is
+//! kept does not change, or none is kept and a sentence says why.
 
 use crate::group::Group;
 use crate::place::{Ended, Place, Running, alone};
@@ -10,11 +10,11 @@ use std::time::Duration;
 use syscost_platform::testing::print_skipped;
 
 const WORDS: [&str; 6] = ["known_work/multiply", "--exact", "--scale", "full", "--time", "1"];
-/// How far two figures of a chain of multiplications may lie apart on a machine whose core has several frequencies.
+/// The largest ratio of two figures of a chain of multiplications on a machine whose core has several frequencies.
 const APART: f64 = 1.3;
 
-/// Begins the case, as what `starter` starts.
-fn begun<'a>(place: &'a Place, starter: &[&str]) -> Running<'a> {
+/// Begins a run of the case, started by `starter`.
+fn begin_case<'a>(place: &'a Place, starter: &[&str]) -> Running<'a> {
     let mut command = if starter.is_empty() { place.run(&WORDS) } else { place.run_by(starter, &WORDS) };
     command.env_remove("SYSCOST_SCALE");
     place.begin(command)
@@ -26,15 +26,15 @@ fn figure(place: &Place) -> Option<f64> {
     outcome["quiet"]["figure"]["estimate"].as_f64().or_else(|| outcome["median"]["estimate"].as_f64())
 }
 
-/// The figure of a process that is left alone.
+/// The figure of an undisturbed process.
 fn undisturbed() -> Option<f64> {
     let place = Place::new();
-    begun(&place, &[]).end();
+    begin_case(&place, &[]).end();
     figure(&place)
 }
 
-/// No honest case was condemned, and what was kept is what it costs.
-fn held(ended: &Ended, place: &Place) {
+/// Asserts that no honest case failed, and that a kept figure is the right one.
+fn assert_figure_held(ended: &Ended, place: &Place) {
     assert!(!ended.output.contains("FAILED"), "an honest case was condemned: {ended:?}");
     place.is_tidy();
     let Some(squeezed) = figure(place) else {
@@ -53,8 +53,8 @@ fn a_quota_of_a_fifth_moves_no_number() {
     let Some(group) = Group::of_cpu(20_000) else { return };
     let place = Place::new();
     let enter = group.enter();
-    let ended = begun(&place, &enter.each_ref().map(String::as_str)).end();
-    held(&ended, &place);
+    let ended = begin_case(&place, &enter.each_ref().map(String::as_str)).end();
+    assert_figure_held(&ended, &place);
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn a_group_that_is_frozen_again_and_again_moves_no_number() {
     let Some(group) = Group::to_freeze() else { return };
     let place = Place::new();
     let enter = group.enter();
-    let mut running = begun(&place, &enter.each_ref().map(String::as_str));
+    let mut running = begin_case(&place, &enter.each_ref().map(String::as_str));
     while running.child.try_wait().unwrap().is_none() {
         std::thread::sleep(Duration::from_millis(170));
         assert!(group.freeze(true), "it could be frozen before");
@@ -71,7 +71,7 @@ fn a_group_that_is_frozen_again_and_again_moves_no_number() {
         assert!(group.freeze(false));
     }
     let ended = running.end();
-    held(&ended, &place);
+    assert_figure_held(&ended, &place);
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn an_affinity_that_is_changed_from_outside_moves_no_number() {
         return print_skipped("there is one CPU only");
     }
     let place = Place::new();
-    let mut running = begun(&place, &[]);
+    let mut running = begin_case(&place, &[]);
     for turn in 0.. {
         if running.child.try_wait().unwrap().is_some() {
             break;
@@ -92,10 +92,10 @@ fn an_affinity_that_is_changed_from_outside_moves_no_number() {
         let mut one = CpuSet::new();
         one.set(cpus[turn % 2]).unwrap();
         for pid in process::measuring(&place, "known_work") {
-            // It may have ended in between.
+            // The process may have ended in between.
             let _ = sched_setaffinity(Pid::from_raw(pid), &one);
         }
     }
     let ended = running.end();
-    held(&ended, &place);
+    assert_figure_held(&ended, &place);
 }

@@ -4,7 +4,7 @@ use crate::place::{Place, TWO_GROUPS, alone};
 use std::process::Stdio;
 
 #[test]
-fn a_reader_who_leaves_early_costs_no_number() {
+fn a_closed_pipe_of_the_output_costs_no_number() {
     let place = Place::new();
     let Some(_) = place.succeeds(|| place.run(&[TWO_GROUPS, "--save-baseline", "a"])) else { return };
     let _alone = alone();
@@ -32,7 +32,7 @@ fn closed_streams_cost_no_number() {
 }
 
 #[test]
-fn nobody_needs_a_home_directory() {
+fn a_run_needs_no_home_directory() {
     let place = Place::new();
     place.succeeds(|| {
         let mut command = place.run(&["known_work/add", "--exact"]);

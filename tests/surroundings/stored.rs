@@ -1,4 +1,4 @@
-//! A run as `cargo bench` stores it, made up, so that a test need not measure one.
+//! An invented run in the form in which `cargo bench` stores it, so that a test need not measure one.
 
 use crate::place::Place;
 use serde_json::Value;
@@ -49,7 +49,7 @@ pub fn unsealed(text: &str) -> String {
     open.to_string()
 }
 
-/// Stores it in the place, and gives its file.
+/// Stores a run of this name in the place, and returns its file.
 pub fn save(place: &Place, name: &str) -> PathBuf {
     Store::at(&place.home()).save_run(&run(name)).unwrap()
 }

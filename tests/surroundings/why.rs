@@ -1,4 +1,4 @@
-//! Which functions make up a difference on this machine: slowdowns whose function is known.
+//! `--why` on this machine names the functions of a difference. The tests use slowdowns whose function is known.
 
 use crate::place::{Ended, Place, SYSCOST, example};
 use crate::sandbox::forbidding;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::path::Path;
 use syscost_platform::testing::print_skipped;
 
-/// What was printed as JSON; `None` where perf events are not to be had.
+/// The printed JSON; `None` if perf events are not available.
 fn explained(place: &Place, words: &[&str]) -> Option<Value> {
     let ended = place.end(place.syscost(&[words, &["--why", "--exact", "--format", "json"]].concat()));
     if ended.code == Some(1) && ended.error.contains("stacks cannot be sampled here") {
@@ -20,8 +20,8 @@ fn explained(place: &Place, words: &[&str]) -> Option<Value> {
     Some(case)
 }
 
-/// The function that differs most is significant, is one of these, and takes more time on side B; unless the whole operation does
-/// not, as a cold cache on side B does not where other programs empty the caches of side A.
+/// Asserts that the function that differs most is significant, is one of these, and takes more time on side B. The assertion is
+/// skipped if the whole operation is not slower there: other programs may empty the caches of side A as well.
 fn assert_first_function(case: &Value, names: &[&str]) {
     if case["total"]["figure"]["low"].as_f64() <= Some(0.0) {
         print_skipped(
@@ -54,7 +54,7 @@ fn a_filter_of_system_calls_comes_first() {
     let burden = format!("{SYSCOST} burden --additions 300 --");
     let words = ["ab", "--b-wrap", &burden, "syscall/getppid", "--pairs", "8"];
     let Some(case) = explained(&Place::new(), &words) else { return };
-    // Where the kernel has no compiler of filters, its interpreter runs them; where its symbols are hidden, it is one row.
+    // A kernel without a compiler for filters interprets them. If its symbols are hidden, the kernel is one row.
     assert_first_function(&case, &["(generated code", "bpf_prog_run", "(the kernel"]);
 }
 

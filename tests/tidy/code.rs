@@ -1,7 +1,7 @@
-//! The code of a Rust file: what is left when comments, the insides of literals and tests are spaces.
+//! The code of a Rust file: its text with comments, the contents of literals and tests replaced by spaces.
 //!
-//! Lines stay where they are, so that a place in the code is a place in the file. This is no parser: it
-//! relies on text that `rustfmt` has been over.
+//! Lines stay where they are, so that a position in the code is a position in the file. This is no parser: it
+//! relies on text that `rustfmt` has formatted.
 
 /// The text with comments blank and literals empty; the quotes of a string stay.
 pub fn code(text: &str) -> String {
@@ -116,7 +116,7 @@ pub fn shipped(code: &str) -> String {
     out
 }
 
-/// Where the item that begins at `start` ends: behind its block, or behind its semicolon.
+/// The end of the item that begins at `start`: the position behind its block or its semicolon.
 pub fn item_end(code: &str, start: usize) -> usize {
     let (mut braces, mut brackets) = (0, 0);
     for (at, c) in code[start..].char_indices() {
@@ -134,7 +134,7 @@ pub fn item_end(code: &str, start: usize) -> usize {
     code.len()
 }
 
-/// Where `word` stands as a word of its own.
+/// The positions at which `word` stands as a whole word.
 pub fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     text.match_indices(word).map(|(at, _)| at).filter(move |&at| {
         let before = text[..at].chars().next_back();
@@ -153,7 +153,7 @@ pub fn is_of_a_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// The number of the line in which this place is.
+/// The number of the line that contains this position, from 1 on.
 pub fn line(text: &str, at: usize) -> usize {
     text[..at].matches('\n').count() + 1
 }

@@ -7,16 +7,16 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 
-/// Path from the root of the repository, and text. Files that are not text are not in it.
+/// The files of a repository: path from the root, and text. Files that are not text are left out.
 #[derive(Clone, Default)]
 pub struct House {
     files: BTreeMap<String, String>,
-    /// What several rules ask for, made once.
+    /// The shipped code of each file, which several rules use, computed once.
     shipped: Rc<OnceCell<BTreeMap<String, String>>>,
     syntax: Rc<OnceCell<Crate>>,
 }
 
-/// A file of a package's `src`.
+/// The path of a file in the `src` of a package.
 pub struct Source<'a> {
     /// The directory of the package below `crates`; `None` for the root package.
     pub package: Option<&'a str>,
@@ -35,11 +35,11 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Hidden directories that belong to the repository; the others belong to somebody's tools.
+/// Hidden directories that belong to the repository. All others belong to tools of a developer.
 const HIDDEN: [&str; 3] = [".cargo", ".ci", ".github"];
 
 impl House {
-    /// The tree under `root`, without what is built and without what is hidden.
+    /// Reads the tree under `root`, without build outputs and hidden files.
     pub fn read(root: &Path) -> Self {
         let mut house = Self::default();
         house.collect(root, "");
@@ -117,7 +117,7 @@ impl House {
         made.iter().map(|(path, code)| (path.as_str(), code.clone()))
     }
 
-    /// The same, parsed.
+    /// The shipped code, parsed.
     pub fn syntax(&self) -> &Crate {
         self.syntax.get_or_init(|| Crate::parse(self))
     }

@@ -1,7 +1,7 @@
-//! The crate tests its own shape, as text, so that the shape in the manual stays the shape of the source.
+//! The crate tests its own structure as text, so that the source keeps the structure that its documentation describes.
 //!
-//! A [`house::House`] is a tree of files held in memory. A rule looks at a house and answers sentences, one
-//! for each place where it is broken. Each rule is tested on small invented houses, broken on purpose.
+//! A [`house::House`] is a tree of files in memory. A rule is a function that returns a sentence for each place where a
+//! house breaks it. Each rule is tested on small invented houses that break it on purpose.
 #![allow(clippy::unwrap_used, reason = "a test may")]
 #![allow(unreachable_pub, reason = "nobody reaches into a test; `pub` says what a module offers")]
 

@@ -1,10 +1,10 @@
-//! `scripts/new-group` on a copy of this tree: what it stamps keeps the rules, and it breaks nothing.
+//! `scripts/new-group` on a copy of this tree: the files that it makes keep the rules, and it breaks nothing.
 
 use crate::house::House;
 use crate::rule::{complaints, listed, wiring_complaints};
 use std::process::{Command, Output, Stdio};
 
-/// Runs the script on a copy of this tree; what it said, and the tree afterwards.
+/// Runs the script on a copy of this tree. Returns its output and the tree afterwards.
 fn stamp(arguments: &[&str]) -> (Output, House) {
     stamp_on(&crate::this_crate(), arguments)
 }
@@ -20,7 +20,7 @@ fn stamp_on(house: &House, arguments: &[&str]) -> (Output, House) {
 
 #[test]
 fn a_stamped_group_keeps_the_rules() {
-    // Names that come first, in the middle and last. All rules on one of them: they take seconds.
+    // Names that sort first, in the middle and last. Only one of them is checked by all rules, which takes seconds.
     for name in ["coffee_break", "a", "zebra2"] {
         let (output, house) = stamp(&[name]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

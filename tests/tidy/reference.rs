@@ -47,7 +47,7 @@ fn branches<'a>(inside: &'a str, above: &[String], ends: &mut Vec<Vec<String>>) 
     let mut rest = inside.trim_start();
     while !rest.is_empty() && !rest.starts_with('}') {
         rest = tree(rest, above, ends);
-        // Over `as another_name` and the comma.
+        // Skips `as another_name` and the comma.
         rest = rest.trim_start_matches(|c| c != ',' && c != '}').trim_start_matches(',').trim_start();
     }
     rest.strip_prefix('}').unwrap_or(rest)

@@ -1,4 +1,4 @@
-//! The rules, one a file. A rule is a function from a house to the sentences that it has to say.
+//! The rules, one in each file. A rule is a function that takes a house and returns its complaints as sentences.
 
 mod arrow;
 mod compiler;
@@ -20,7 +20,7 @@ pub use group::{complaints as wiring_complaints, listed};
 
 use crate::house::House;
 
-/// A rule.
+/// A function that checks one rule.
 type Rule = fn(&House) -> Vec<String>;
 
 const RULES: &[Rule] = &[
@@ -40,7 +40,7 @@ const RULES: &[Rule] = &[
     compiler::complaints,
 ];
 
-/// What all the rules have to say about this house.
+/// The complaints of all rules about this house.
 pub fn complaints(house: &House) -> Vec<String> {
     RULES.iter().flat_map(|rule| rule(house)).collect()
 }

@@ -13,7 +13,7 @@ pub type Path = Vec<String>;
 pub struct Crate(pub BTreeMap<Path, Vec<Item>>);
 
 impl Crate {
-    /// Parses what is compiled for a user, for whatever architecture.
+    /// Parses the code that is compiled for users, for all architectures.
     pub fn parse(house: &House) -> Self {
         let mut modules = BTreeMap::new();
         for (path, _) in house.shipped() {
@@ -59,7 +59,7 @@ fn is_test(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|a| a.path().is_ident("cfg") && a.to_token_stream().to_string().contains("test"))
 }
 
-/// The names that a `use` brings in, and where each leads.
+/// The names that a `use` brings in, and the path of each.
 pub fn leaves(tree: &UseTree, above: &[String], found: &mut Vec<(String, Path)>) {
     let with = |name: &syn::Ident| match name.to_string() {
         name if name == "self" => above.to_vec(),
@@ -77,7 +77,7 @@ pub fn leaves(tree: &UseTree, above: &[String], found: &mut Vec<(String, Path)>)
     }
 }
 
-/// Without documentation and without what is compiled for tests only.
+/// The tokens without documentation and without items that are compiled only for tests.
 pub fn bare(tokens: TokenStream) -> TokenStream {
     let mut out: Vec<TokenTree> = Vec::new();
     for token in tokens {

@@ -177,7 +177,7 @@ pub fn with_sides<T>(
     let differences = if ready.differences().is_empty() { differences } else { ready.differences().to_vec() };
     sides.check_toolchains(&differences)?;
     let lone: Vec<_> = lone.into_iter().filter(|lone| matches(&lone.id)).collect();
-    let ids = choose_cases(&all, &matches, has_canaries)?;
+    let ids = choose_cases(&all, matches, has_canaries)?;
     let plan = Plan {
         sides: ready.side_names(sides),
         by_turns,

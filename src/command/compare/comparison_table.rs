@@ -12,9 +12,9 @@ use syscost_analysis::study::comparison::{Baseline, Cell, Comparison, Row};
 
 /// Spaces between two columns.
 const GAP: usize = 2;
-/// Columns at which a head is cut, if its cells are not wider.
+/// Width to which a head is shortened, unless its cells are wider.
 const LONGEST_HEAD: usize = 24;
-/// Columns that an operation keeps, even if the table then does not fit.
+/// The least width of an operation name, even if the table then does not fit.
 const SHORTEST_OPERATION: usize = 10;
 const OPERATION: &str = "operation";
 
@@ -24,7 +24,7 @@ struct Column<'a> {
     unit: &'a str,
     value: usize,
     mark: usize,
-    /// Whether some mark ends in a question mark, for which the others leave room.
+    /// Whether a mark of the column ends in a question mark, so that the other marks are padded by one space.
     asks: bool,
     width: usize,
 }
@@ -48,7 +48,7 @@ impl<'a> Column<'a> {
         column
     }
 
-    /// Width of its cells.
+    /// Width of a cell of this column: the value and the mark.
     fn content_width(&self) -> usize {
         self.value + if self.mark > 0 { 1 + self.mark } else { 0 }
     }
@@ -143,7 +143,7 @@ fn operation_name(row: &Row) -> &str {
 
 // The text above the comparison table and below it.
 
-/// Columns for names; a longer name has a line of its own.
+/// Width of the column of names; a longer name gets its own line.
 const LONGEST: usize = 24;
 
 /// What is compared, how the machines differ, and the legend.
@@ -167,7 +167,7 @@ fn baseline_lines(baseline: &Baseline, column: usize, layout: Layout) -> String 
     let mut text = name + summary.strip_prefix(&indent).unwrap_or(&summary) + "\n";
     for note in baseline.relation.iter().flat_map(|relation| relation.notes()) {
         let line = wrap(&indent, &note, sentence_width(layout));
-        // A difference that is a mere fact may be what is compared; anything weightier is coloured.
+        // A mere fact may be the very difference that is compared; only a weightier difference is coloured.
         let line = if is_weighty(&note) { paint(Tone::Yellow, &line, layout) } else { line };
         text.push_str(&(line + "\n"));
     }
@@ -192,7 +192,7 @@ pub fn render_footer(comparison: &Comparison, layout: Layout) -> String {
     text + &wrap("", &sum, sentence_width(layout)) + "\n"
 }
 
-/// Columns for sentences; without a terminal each is one line.
+/// The width at which sentences are wrapped; without a terminal each sentence is one line.
 fn sentence_width(layout: Layout) -> usize {
     layout.width.map_or(usize::MAX, usize::from)
 }

@@ -1,7 +1,7 @@
 use clap::Parser;
 
 #[test]
-fn the_workflow_that_is_offered_is_understood() {
+fn the_gate_command_of_the_workflow_fixture_parses() {
     let workflow = include_str!("../../../fixtures/workflow.yml");
     let line = workflow.lines().find_map(|line| line.trim().strip_prefix("- run: syscost gate"));
     let line = line.expect("a gate").replace("${{ github.base_ref }}", "main");
@@ -11,7 +11,7 @@ fn the_workflow_that_is_offered_is_understood() {
 }
 
 #[test]
-fn a_workflow_gives_the_right_to_write_to_a_job_and_reads_none_of_it_from_an_artifact() {
+fn workflows_grant_write_permission_per_job_and_take_no_pull_request_number_from_an_artifact() {
     let workflows = [
         include_str!("../../../fixtures/workflow.yml"),
         include_str!("../../../fixtures/workflow-comment.yml"),

@@ -70,7 +70,7 @@ pub(super) fn serve_sink(mut stream: &TcpStream, tally: &Tally) -> Result<()> {
     }
 }
 
-/// Sends the client's datagrams back that begin with the secret, with the length that they had.
+/// Sends back the client's datagrams that begin with the secret, each at its full length.
 pub(super) fn serve_datagrams(
     socket: &UdpSocket,
     admission: Admission,
@@ -84,7 +84,7 @@ pub(super) fn serve_datagrams(
     while !ended.load(Ordering::SeqCst) {
         match socket.recv_from(&mut packet) {
             Ok((came, from)) if admission.allows_address(from) && begins(&packet[..came]) => {
-                // From here on the kernel drops those of other senders.
+                // From here on the kernel drops datagrams of other senders.
                 socket.connect(from)?;
                 tally.add(1, came);
                 socket.send(&packet[..came])?;

@@ -31,8 +31,8 @@ pub(super) struct Opening {
 }
 
 impl Opening {
-    /// Opens a data port at the first of these addresses that this machine has, for a client of this address, or of any if
-    /// it is not known yet.
+    /// Opens a data port at the first of these addresses that this machine has. It accepts the client at the address
+    /// `client`, or at any address if that is `None`.
     ///
     /// # Errors
     /// [`Error::Kernel`] where the socket or the secret is refused.
@@ -62,7 +62,7 @@ impl Opening {
     }
 
     /// Waits for the announced streams and serves them. Streams from other addresses or without the secret are refused.
-    /// It ends early if `has_ended`.
+    /// Stops waiting when `has_ended` returns true.
     ///
     /// # Errors
     /// [`Error::Disturbed`] if the streams do not arrive in time; [`Error::Kernel`] where a thread is refused.
@@ -100,7 +100,7 @@ impl Opening {
     }
 }
 
-/// A second handle of a socket, to end its thread.
+/// A second descriptor of a socket, by which another thread shuts the socket down and so ends the thread that serves it.
 fn shutdown_handle<S: Into<OwnedFd>>(copy: std::io::Result<S>) -> Result<OwnedFd> {
     copy.map(Into::into).map_err(|cause| Error::Kernel { call: "dup of a data socket".into(), cause })
 }
@@ -124,12 +124,12 @@ fn accept_streams(mut at: Threshold, wanted: u32, has_ended: impl Fn() -> bool) 
     Ok(streams)
 }
 
-/// Threads that serve. Dropping this value ends them.
+/// The threads that serve the data sockets. Dropping this value ends them.
 #[derive(Default)]
 pub(super) struct Serving {
     tallies: Vec<Arc<Tally>>,
     ends: Vec<OwnedFd>,
-    /// The own address of its last stream, and the client's.
+    /// The local address and the client's address of the last stream.
     pub(super) route: Option<(SocketAddr, SocketAddr)>,
     threads: Vec<JoinHandle<()>>,
     ended: Arc<AtomicBool>,
@@ -143,7 +143,7 @@ impl Serving {
         let tally = Arc::new(Tally::default());
         self.tallies.push(Arc::clone(&tally));
         let ended = Arc::clone(&self.ended);
-        // The client notices the end of a stream, for whatever reason.
+        // An error needs no report: the client notices that the stream ends.
         let life = move || _ = serve(&tally, &ended);
         let builder = std::thread::Builder::new().name("peer data".into()).stack_size(STACK);
         let refused = |cause| Error::Kernel { call: "clone of a data thread".into(), cause };
@@ -151,7 +151,7 @@ impl Serving {
         Ok(())
     }
 
-    /// Counts so far.
+    /// The counts of all threads so far.
     pub(super) fn total_counts(&self) -> Counted {
         self.tallies.iter().map(|tally| tally.totals()).fold(Counted::default(), |sum, (messages, bytes)| {
             Counted { messages: sum.messages + messages, bytes: sum.bytes + bytes }

@@ -9,16 +9,16 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-/// How long a listener waits after descriptors or memory ran out: a connection that is left in its queue would else
-/// wake it again at once.
+/// Pause of a listener after descriptors or memory ran out. Without it, a connection that is left in the queue would wake
+/// the listener again at once.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Which data sockets are admitted.
 #[derive(Clone, Copy)]
 pub(super) struct Admission {
-    /// The address from which they must come; `None` for any.
+    /// The address from which data sockets must connect; `None` for any.
     pub(super) client: Option<IpAddr>,
-    /// What they must begin with.
+    /// The secret with which they must begin.
     pub(super) secret: Secret,
 }
 
@@ -71,7 +71,7 @@ impl Threshold {
         Ok(admitted)
     }
 
-    /// Accepts the streams that wait. If there are too many the oldest is dropped: a client sends its secret at once.
+    /// Accepts the waiting streams. If there are too many, drops the oldest, since the real client sends its secret at once.
     fn accept_guests(&mut self) -> Result<()> {
         for _ in 0..MOST_AT_DOOR {
             match self.listener.accept() {
@@ -89,7 +89,7 @@ impl Threshold {
                         break;
                     }
                     Some(libc::EBADF | libc::EINVAL | libc::ENOTSOCK) => return Err(error),
-                    // None is left, or the next one was closed meanwhile.
+                    // The queue is empty, or the next stream was closed meanwhile.
                     _ => break,
                 },
             }
@@ -101,7 +101,7 @@ impl Threshold {
 }
 
 impl Guest {
-    /// Reads the secret, and nothing after it; once it is complete, whether it is right.
+    /// Reads the secret and no byte behind it. Returns whether it is right, or `None` while it is incomplete.
     fn check_secret(&mut self, secret: Secret) -> Option<bool> {
         while self.came < self.shown.len() {
             match self.stream.read(&mut self.shown[self.came..]) {

@@ -1,4 +1,4 @@
-//! Pages whose state is changed: written back, moved, given back, made huge, a row each.
+//! Operations that change the state of pages, one row each: writing back, moving, giving back, making huge.
 
 use super::{MIB, touched_region};
 use crate::kit::contract::*;
@@ -9,7 +9,7 @@ use crate::platform::pattern_file::{PatternFile, Way};
 use crate::platform::region::{HUGE_PAGE, PAGE, Region};
 use crate::platform::resident::{HUGE_PAGE_REMEDY, Pages};
 
-/// Those that a default run measures; a full one measures all.
+/// The cases that a default run measures; a full run measures all.
 pub(super) const BY_DEFAULT: [&str; 2] = ["msync/4KiB", "mremap-move/1MiB"];
 
 const WRITTEN_BACK: Proof = Proof::Each(
@@ -60,7 +60,7 @@ pub(in crate::suite) const ROWS: &[Row] = operation_rows! {
     };
 };
 
-/// Pages in huge pages, as smaps(5) calls them.
+/// The name in smaps(5) of the memory that lies in anonymous huge pages.
 const HUGE: &str = "AnonHugePages:";
 
 fn touch(region: &mut Region) -> Result<()> {
@@ -68,6 +68,7 @@ fn touch(region: &mut Region) -> Result<()> {
     Ok(())
 }
 
+/// Checks that `is_right` accepts the KiB that smaps(5) reports of this kind of memory.
 fn check_kib(region: &Region, kind: &str, is_right: impl Fn(usize) -> bool) -> Result<()> {
     match region.kib_of_kind(kind)? {
         kib if is_right(kib) => Ok(()),
@@ -75,6 +76,7 @@ fn check_kib(region: &Region, kind: &str, is_right: impl Fn(usize) -> bool) -> R
     }
 }
 
+/// Checks that `is_right` accepts the number of resident pages.
 fn check_resident(region: &Region, is_right: impl Fn(usize) -> bool) -> Result<()> {
     let pages = region.page_count();
     match region.count_resident(0..pages, &mut vec![0; pages])? {
@@ -88,7 +90,7 @@ fn write_back<const BYTES: usize>(place: &Place, omit: Omit) -> Result<Box<dyn S
     let file = PatternFile::create_filled(&place.scratch, BYTES as u64, Way::Cached)?;
     let region = Region::map_shared(file.file(), BYTES)?;
     let pages = region.page_count();
-    // The first writes are faults in any case.
+    // The first write to each page is a fault in any case, so it happens here, untimed.
     region.write(0..pages, 1);
     region.write_back()?;
     let dirty = move |region: &mut Region| {
@@ -142,7 +144,7 @@ fn page_out(place: &Place, omit: Omit) -> Result<Box<dyn Subject>> {
             "this kernel keeps pages of a file in memory although {NAME} asks to evict them ({error})"
         ))
     })?;
-    // The file must live as long as it is evicted from.
+    // The file must stay open as long as its pages are evicted.
     checked_each(
         region,
         omit,

@@ -30,13 +30,14 @@ pub(super) const ROWS: &[Row] = rows! {
     15 "beside threads on 15 other CPUs";
 };
 
-/// An operation beside threads of this process that read its memory.
+/// An operation on memory that other threads of this process read meanwhile.
 struct Beside {
     inner: Box<dyn Subject>,
     readers: Vec<Partner>,
-    /// Counts of interrupts, where they are to be had: a call that fails in a batch would be one of the operation's.
+    /// The open file of interrupt counts, if it can be opened. Opening it in a batch could add a failed call to the operation's
+    /// calls.
     counts: Option<File>,
-    /// Flushes by interrupts, an iteration, of each batch.
+    /// For each batch, the number of flushes by interrupt per iteration.
     interrupts: Vec<f64>,
 }
 
@@ -61,15 +62,16 @@ impl Beside {
         Ok(Box::new(Self { inner, readers, counts, interrupts: Vec::new() }))
     }
 
-    /// Flushes of translation caches by interrupts on all CPUs, if this processor counts them.
+    /// The number of TLB flushes by interrupt so far, summed over all CPUs; `None` if the kernel does not count them here.
     fn flush_interrupts(&mut self) -> Option<u64> {
         let (file, mut text) = (self.counts.as_mut()?, String::new());
         file.rewind().and_then(|()| file.read_to_string(&mut text)).ok()?;
         count_flushes(&text)
     }
 
-    /// A processor that does not interrupt for a flush never does so. Where it does, a batch with few interrupts met threads that
-    /// did not run. In a short batch the interrupts of other programs count as much.
+    /// Notes the interrupts per iteration; an error if they are far fewer than in another batch, since then the other threads did
+    /// not run. A processor that flushes without interrupts has none in any batch. Short batches are ignored: in them the
+    /// interrupts of other programs weigh as much.
     fn note_interrupts(&mut self, flushed: u64, iterations: u64) -> Result<()> {
         const SHORT: u64 = 100;
         if iterations < SHORT {

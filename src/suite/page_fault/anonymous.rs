@@ -18,7 +18,7 @@ use std::rc::Rc;
 const PAGES: usize = 1024;
 /// Huge pages that are prepared at once.
 const HUGE_PAGES: usize = 8;
-/// Base pages of a huge page.
+/// The number of base pages in a huge page.
 const EACH: usize = HUGE_PAGE / PAGE;
 
 #[rustfmt::skip]
@@ -54,7 +54,7 @@ pub(super) fn cases() -> Vec<Case> {
     ]
 }
 
-/// A case that touches base pages, each of which `prepare` makes fault again.
+/// A case that touches base pages. `prepare` makes each page fault again at its next touch.
 fn base_page_case(
     name: &str,
     title: &str,
@@ -75,13 +75,13 @@ fn base_page_case(
 
 fn huge_first_touch_case() -> Case {
     let set_up = set_up(|_| {
-        // A control group that is full after the last huge page kills for the next page table.
+        // If a control group is full after the last huge page, the kernel kills the process at the next page table.
         limit::check_memory(((HUGE_PAGES + 1) * HUGE_PAGE) as u64).map_err(Error::Missing)?;
         let region = Rc::new(Region::map_anonymous(HUGE_PAGES * HUGE_PAGE, Pages::Huge)?);
         let touched = Rc::clone(&region);
         let mut seen = vec![0; HUGE_PAGES * EACH];
-        // Touching a base page is one fault as well: a page is huge if all of it is resident after its first byte was
-        // touched.
+        // The number of faults does not tell a huge page from a base page. A page is huge if all of it is resident after a
+        // touch of its first byte.
         let mut came = move |region: &Region, pages: Range<usize>| -> Result<_> {
             let huge = pages.len() / EACH;
             Ok(check_huge_pages(huge, region.count_resident(pages, &mut seen)? / EACH))
@@ -113,21 +113,21 @@ fn huge_first_touch_case() -> Case {
         .predict(300_000.0, 40_000.0, "2 MiB zeroed at memory's own speed; the fault itself hardly counts")
 }
 
-/// Base pages of this number of huge ones from this one on, in two parts where they begin again.
+/// The base pages of `pages` huge pages from huge page `begin` on. The second range is the part that wraps to the start.
 ///
-/// The huge pages have their turns, so that between two touches of one lie as many others in a small batch as in a large
-/// one: the kernel hands out first what was freed last, and a page that is still in a cache is zeroed in half the time.
+/// The huge pages are used in turn, so that in a small batch as many others lie between two touches of one as in a large batch.
+/// The kernel hands out the page that was freed last, and a page that is still in a cache is zeroed in half the time.
 fn ranges_in_turn(begin: usize, pages: usize) -> [Range<usize>; 2] {
     let end = (begin + pages).min(HUGE_PAGES);
     [begin * EACH..end * EACH, 0..(begin + pages - end) * EACH]
 }
 
-/// A sentence unless as many huge pages `came` whole as were touched.
+/// Checks that each touched huge page became resident as a whole: `came` is their number. The error is a sentence.
 fn check_huge_pages(touched: usize, came: usize) -> std::result::Result<(), String> {
     ensure(came == touched, || format!("{came} of {touched} huge pages came as such: {HUGE_PAGE_REMEDY}"))
 }
 
-/// Writes after a fork, while the child shares the pages or after it has ended.
+/// A case that writes to pages after a fork, while the child still shares them or after it has ended.
 fn forked_case(name: &str, title: &str, child_keeps: bool) -> Case {
     let set_up = set_up(move |_| {
         let region = Rc::new(Region::map_anonymous(PAGES * PAGE, Pages::Base)?);
@@ -155,7 +155,7 @@ fn forked_case(name: &str, title: &str, child_keeps: bool) -> Case {
     with_fault_claims(case, Expected::OneEach)
 }
 
-/// Starts a child that sleeps until it is killed. It has begun to sleep when this returns, or is about to.
+/// Starts a child that sleeps until it is killed. When this returns, the child sleeps or is about to sleep.
 fn start_sleeping_child(pipe: &(File, File)) -> Result<Child> {
     let child = Child::start(|| {
         let _ = (&pipe.1).write(&[0]);
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn huge_pages_have_their_turns() {
+    fn huge_pages_are_used_in_turn() {
         let huge = |begin, pages| ranges_in_turn(begin, pages).map(|part| part.start / EACH..part.end / EACH);
         assert_eq!(huge(0, HUGE_PAGES), [0..HUGE_PAGES, 0..0]);
         assert_eq!(huge(3, 2), [3..5, 0..0]);

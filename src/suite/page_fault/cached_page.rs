@@ -1,4 +1,4 @@
-//! Faults of a file of which all pages are in the page cache, or only those that are touched.
+//! Faults on the pages of a file. All its pages are in the page cache, or only the touched ones.
 
 use super::touch::{Expected, Touches};
 use super::with_fault_claims;
@@ -33,7 +33,7 @@ pub(super) fn cases() -> Vec<Case> {
     cases
 }
 
-/// All pages are in the cache. They are touched in the order that the kernel was advised of.
+/// A case with all pages in the cache. They are touched in the order that the kernel was advised of.
 fn cached_file_case(name: &str, title: &str, order: Order) -> Case {
     let set_up = set_up(move |place| {
         let mut file = Evictable::on_any_filesystem(&place.scratch, SMALL)?;
@@ -66,7 +66,7 @@ fn cached_file_case(name: &str, title: &str, order: Order) -> Case {
         .derived_figure("byte", Rule::OfCost(1.0 / (EXTENT * PAGE) as f64))
 }
 
-/// Of each window only one page is in the cache, so a fault can map no neighbour.
+/// A case with only one page of each window in the cache, so that a fault cannot map a neighbour.
 fn single_page_case() -> Case {
     let set_up = set_up(|place| {
         let mut file = Evictable::new(&place.scratch, LARGE)?;

@@ -19,9 +19,9 @@ const EXTENT: usize = 256;
 enum Touch {
     /// The first after its eviction from the page cache.
     First,
-    /// The next, after its mapping was removed: the page is in the cache.
+    /// The touch after the first, with the mapping removed in between: the page is in the cache.
     Second,
-    /// One more: the page is mapped.
+    /// The touch after the second: the page is mapped.
     Third,
 }
 
@@ -54,7 +54,7 @@ fn file_bytes(place: &Place) -> usize {
     }
 }
 
-/// Touches of single pages. The kernel is advised that the order is random, so it reads no other page.
+/// A case of touches of single pages. The kernel is advised that the order is random, so it reads no other page.
 fn single_touch_case(name: &str, title: &str, touch: Touch, random: bool) -> Case {
     let set_up = set_up(move |place| Ok(Single { walk: Walk::new(place, Order::Random, 1, random)?, touch }));
     let case = Case::new(name, title, set_up)
@@ -70,7 +70,7 @@ fn single_touch_case(name: &str, title: &str, touch: Touch, random: bool) -> Cas
     }
 }
 
-/// Touches of pages in order, of a file of which no page is in the cache.
+/// A case of touches in order, of a file with no page in the cache.
 fn read_ahead_case(name: &str, title: &str, pages: usize) -> Case {
     let set_up =
         set_up(move |place| Ok(ReadAhead { walk: Walk::new(place, Order::Untold, pages, true)?, pages }));
@@ -119,13 +119,13 @@ struct Walk {
     directory: PathBuf,
     /// The page at which the current iteration begins.
     page: usize,
-    /// The faults of this thread before it.
+    /// The faults of this thread before the current iteration.
     before: Faults,
     tally: Tally,
 }
 
 impl Walk {
-    /// Over a file in the scratch directory, in steps of this many pages.
+    /// A walk over a new file in the scratch directory. An iteration covers `step` pages.
     fn new(place: &Place, advice: Order, step: usize, random: bool) -> Result<Self> {
         let mut file = Evictable::new(&place.scratch, file_bytes(place))?;
         file.region().advise_order(advice)?;
@@ -139,7 +139,7 @@ impl Walk {
         Ok(Self { file, order, at, directory, page, before, tally })
     }
 
-    /// Goes on to the next page of the order. After the last the file is evicted again.
+    /// Moves to the next page of the order. After the last page the file is evicted again, and the order begins anew.
     fn advance_page(&mut self) -> Result<()> {
         if self.at == self.order.len() {
             self.file.evict()?;
@@ -155,7 +155,7 @@ impl Walk {
         Ok(Faults::count_so_far()?.since(self.before))
     }
 
-    /// Discards a touch that was another kind of fault. There may not be many.
+    /// Counts a touch as discarded, because it was another kind of fault. Too many of these are an error.
     fn leave_out_touch(&mut self, faults: Faults) -> Result<Counts> {
         self.tally.leave_out(faults).map_err(|told| {
             Error::Missing(format!(
@@ -173,7 +173,7 @@ impl Walk {
     }
 }
 
-/// The bytes that this thread has read from devices must have grown by those of these pages.
+/// Checks that the bytes that this thread has read from devices have grown by those of these pages since `before`.
 fn check_device_reads(walk: &Walk, before: Option<u64>, pages: u64) -> Result<()> {
     let (Some(before), Some(after)) = (before, fault_count::bytes_read_from_devices()) else { return Ok(()) };
     let (read, least) = (after - before, pages * PAGE as u64);
@@ -188,7 +188,7 @@ fn check_device_reads(walk: &Walk, before: Option<u64>, pages: u64) -> Result<()
     )))
 }
 
-/// The first byte of a page must be the one that was written.
+/// Checks that the first byte of a page is the one that was written.
 fn check_mark(page: usize, byte: u8) -> Result<()> {
     let mark = Evictable::first_byte_of(page);
     if byte == mark {

@@ -1,5 +1,5 @@
 //! Faults that a thread of this process resolves (`userfaultfd`): a thread that touches a missing page of a region
-//! sleeps until another has filled it.
+//! sleeps until another thread has filled the page.
 //!
 //! # Invariants
 //!
@@ -37,13 +37,13 @@ pub struct Userfault {
     region: Region,
     source: Region,
     descriptor: OwnedFd,
-    /// A pipe, read end and write end: a byte in it wakes the filling thread, which is then to end.
+    /// A pipe, read end and write end. A byte in it wakes the filling thread and makes it end.
     nudge: (OwnedFd, OwnedFd),
     filled: AtomicU64,
     refused: AtomicI64,
 }
 
-// Of linux/userfaultfd.h.
+// Constants of linux/userfaultfd.h.
 const API: u64 = 0xAA;
 const USER_MODE_ONLY: libc::c_int = 1;
 const MODE_MISSING: u64 = 1;
@@ -60,7 +60,7 @@ impl Userfault {
     /// A region of which all pages are missing.
     ///
     /// # Errors
-    /// [`Error::Forbidden`] if the call is, [`Error::Missing`] if there is no memory.
+    /// [`Error::Forbidden`] if the call is forbidden, [`Error::Missing`] if there is no memory.
     pub fn new(bytes: usize) -> Result<Self> {
         let flags = USER_MODE_ONLY | libc::O_CLOEXEC | libc::O_NONBLOCK;
         // SAFETY: the call takes flags and returns a new descriptor.
@@ -91,7 +91,7 @@ impl Userfault {
         self.filled.load(SeqCst)
     }
 
-    /// The error number of a refused request, if there was one: since then the kernel fills missing pages itself.
+    /// The error number of a request that the kernel refused, if any. Since the refusal the kernel fills missing pages itself.
     pub fn refused_errno(&self) -> Option<Errno> {
         Some(self.refused.load(SeqCst)).filter(|errno| *errno != 0).map(|errno| Errno::from_raw(errno as i32))
     }
@@ -100,8 +100,8 @@ impl Userfault {
         self.region.start_address() as u64
     }
 
-    /// Waits for a touch and fills its page. Returns 0, or a negative error number; then the region is unregistered,
-    /// and the kernel fills the pages as in any other memory.
+    /// Waits for a touch and fills its page. Returns 0, or a negative error number. After an error the region is unregistered,
+    /// and the kernel fills its pages as in any other memory.
     pub fn fill_next_page(&self, filling: Filling) -> i64 {
         match self
             .wait_for_touch()
@@ -166,13 +166,13 @@ impl Userfault {
         if answer == 0 { Ok(()) } else { Err(Errno::last()) }
     }
 
-    /// Wakes a thread that waits for a touch.
+    /// Wakes the filling thread from its wait for a touch.
     pub fn wake_filler(&self) {
         let _ = nix::unistd::write(&self.nudge.1, &[0]);
     }
 }
 
-/// Pages that are prepared at once.
+/// The number of pages that are prepared at once.
 const PAGES: usize = 256;
 
 pub(super) fn cases() -> Vec<Case> {
@@ -191,7 +191,7 @@ pub(super) fn cases() -> Vec<Case> {
     rows.map(case).into()
 }
 
-/// The touches, the thread that resolves their faults, and the region of both.
+/// The subject: the touches, the thread that resolves their faults, and the region.
 struct Delegated<S> {
     touches: S,
     partner: Partner,

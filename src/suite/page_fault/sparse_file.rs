@@ -18,12 +18,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// Length of the report's file, bytes, and its pages. Only its order matters: no page stays in the cache between touches.
+/// Length of the file in the CSE 221 report, bytes, and in pages. Only its magnitude matters, as no page stays in the cache.
 const BYTES: u64 = 40_000_000_000;
 const PAGES: usize = (BYTES / PAGE as u64) as usize;
-/// A file of holes may have this many bytes on the disk: what some file systems write at the end of a file.
+/// The most bytes that a file of holes may have on the disk: some file systems write data at the end of a file.
 const MOST_STORED: u64 = 1 << 20;
-/// Attempts to evict, a millisecond apart.
+/// The number of attempts to evict, one millisecond apart.
 const ATTEMPTS: u32 = 100;
 
 #[rustfmt::skip]
@@ -41,10 +41,10 @@ pub(super) fn cases() -> Vec<Case> {
     ]
 }
 
-/// Predicted for a page more of read-ahead: 500 core cycles to fill it with zeroes, 700 to allocate it and to enter it into the cache.
+/// Predicted core cycles for each page of read-ahead: 500 to fill it with zeroes, 700 to allocate it and enter it into the cache.
 const CYCLES_A_PAGE: f64 = 1_200.0;
 
-/// The pages of the read-ahead of the device below this directory; those of a usual disk, 128 KiB, where the kernel does not tell.
+/// The read-ahead of the device below this directory, pages. If the kernel does not report it, that of a usual disk, 128 KiB.
 fn read_ahead_pages(files: &KernelFiles, directory: &Path) -> f64 {
     const USUAL_KIB: f64 = 128.0;
     let kib = || {
@@ -78,7 +78,7 @@ struct Hole {
     /// Chooses the pages; `None` for index 0.
     random: Option<Random>,
     page: usize,
-    /// Faults, and bytes read from devices, before the touch.
+    /// The counts before the touch: faults of this thread, and bytes read from devices.
     before: (Faults, Option<u64>),
     tally: Tally,
 }
@@ -94,7 +94,7 @@ impl Hole {
         Ok(Self { file, mapped, advice, random, page, before, tally })
     }
 
-    /// Opens and maps the file anew: the kernel then reads around a touch as it does at the first one of a program.
+    /// Opens and maps the file anew, so that the kernel reads around the touch as it does at the first touch of a program.
     fn prepare_touch(&mut self) -> Result<()> {
         self.page = self.random.as_mut().map_or(0, |random| random.number_below(PAGES));
         for _ in 0..ATTEMPTS {
@@ -129,10 +129,10 @@ impl Hole {
     }
 }
 
-/// A file without a name that consists of a hole.
+/// A file without a name that consists of one hole of this length, bytes.
 fn make_sparse_file(directory: &Path, bytes: u64) -> Result<File> {
     let name = directory.display();
-    // A process that exceeds the limit is killed without an explanation.
+    // The kernel kills a process that exceeds this limit, without an explanation.
     if getrlimit(Resource::RLIMIT_FSIZE).is_ok_and(|(limit, _)| limit < bytes) {
         return Err(Error::Missing(format!(
             "a file of {bytes} bytes is longer than RLIMIT_FSIZE allows: raise `ulimit -f`"
@@ -152,7 +152,7 @@ fn make_sparse_file(directory: &Path, bytes: u64) -> Result<File> {
     Ok(file)
 }
 
-/// A hole reads as zero, and nothing is read from a device for it.
+/// Checks that the touched byte is zero and that no device was read, as for a hole.
 fn check_hole(byte: Option<u8>, charged: Option<(u64, u64)>) -> Result<()> {
     ensure(byte == Some(0), || Error::Disproved(format!("a hole held {byte:?} and no zero")))?;
     match charged {

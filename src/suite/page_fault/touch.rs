@@ -18,8 +18,8 @@ pub enum Expected {
 }
 
 impl Expected {
-    /// Compares the claim with the faults of these touches. A few extra faults may come from our own code and
-    /// stack. Many extra faults, or unclaimed major ones, mean that the kernel reclaims pages of this process.
+    /// Checks the faults of these touches against the expected number. A few extra faults may come from our own code and
+    /// stack. Many extra faults, or unexpected major ones, mean that the kernel reclaims pages of this process.
     pub(super) fn judge(self, touches: u64, faults: Faults) -> Result<()> {
         let slack = touches / 20 + 2;
         let (minor, all) = (faults.minor, faults.total());
@@ -70,18 +70,18 @@ impl Expected {
 
 /// Touches of prepared pages.
 pub struct Touches<P, T> {
-    /// Iterations that can be prepared at once.
+    /// The most iterations that can be prepared at once.
     most: u64,
     /// Touches per iteration.
     each: u64,
     expected: Expected,
-    /// Whether the kernel counts faults: else the claim is not judged.
+    /// Whether the kernel counts faults; if not, the claim is not judged.
     counted: bool,
-    /// Prepares the pages of this many iterations.
+    /// Prepares the pages of the given number of iterations.
     prepare: P,
-    /// Touches them.
+    /// Touches the pages of the given number of iterations.
     touch: T,
-    /// Faults in the brackets of the last run.
+    /// The faults in the brackets of the last run.
     last: Faults,
     /// Touches and faults of all runs.
     all: (u64, Faults),
@@ -149,7 +149,7 @@ fn fault_summary(touches: u64, faults: Faults) -> String {
     format!("{touches} touches took {} minor and {} major faults, {each:.4} each", faults.minor, faults.major)
 }
 
-/// Single touches, and those that were another fault than they had to be.
+/// The counts of single touches: those that count, and those discarded as another kind of fault.
 #[derive(Default)]
 pub(super) struct Tally {
     /// Touches that count, and their faults.
@@ -168,10 +168,10 @@ impl Tally {
         Counts::Yes
     }
 
-    /// Discards a touch that was another kind of fault. There may not be many.
+    /// Counts a touch as discarded, because it was another kind of fault.
     ///
     /// # Errors
-    /// A sentence, where there are.
+    /// A sentence, if too many touches are discarded.
     pub(super) fn leave_out(&mut self, faults: Faults) -> std::result::Result<Counts, String> {
         self.left_out += 1;
         if self.left_out <= 16 + self.touches {
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_no_fault_is_disproved_and_what_was_more_is_a_disturbance() {
+    fn missing_faults_disprove_the_claim_and_extra_faults_are_a_disturbance() {
         use Expected::{AllOrNone, AtMostOneEach, OneEach, OneEachOfAnyKind};
         for (expected, held, missing, more) in [
             (OneEach, (1000, 0), (63, 940), [(1100, 0), (1000, 1)]),
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_counts_no_faults_condemns_nothing() {
+    fn without_fault_counts_no_claim_is_rejected() {
         let new = || Touches::new(8, Expected::OneEach, |_| Ok(()), |_| ());
         let mut uncounted = Touches { counted: false, ..new() };
         uncounted.run(64, &test_clock()).expect("believed");

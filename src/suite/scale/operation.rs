@@ -1,5 +1,5 @@
-//! The operations, a row each: a name, what one does, the calls that it makes, the core cycles that hardware and software are
-//! expected to take, and how a task prepares it. A file of one's own is `own`, one that all tasks use `shared`.
+//! The operations, one row each: a name, a title, the system calls, the core cycles that hardware and software are
+//! expected to take, and the function that prepares it. A file for one task is `own`, a file that all tasks use is `shared`.
 //!
 //! # Invariants
 //!
@@ -99,7 +99,7 @@ operations! {
         let (file, part) = (own_file(place, index)?, [1; 512]);
         repeat(move || {
             lseek(&file, 0, Whence::SeekSet)?;
-            whole(writev(&file, &[IoSlice::new(&part); 8])?, PAGE)
+            check_whole(writev(&file, &[IoSlice::new(&part); 8])?, PAGE)
         })
     };
     "allocate", "blocks of 64 KiB allocated to a file of one's own, and taken away", call![SYS_fallocate, SYS_ftruncate], 1_000.0 + 15_000.0, |place, index| {
@@ -137,8 +137,8 @@ operations! {
         let (near, far) = UnixDatagram::pair().map_err(|e| Error::file("socketpair", "making", e))?;
         let mut byte = [0];
         repeat(move || {
-            whole(write(&near, &byte)?, 1)?;
-            whole(read(&far, &mut byte)?, 1)
+            check_whole(write(&near, &byte)?, 1)?;
+            check_whole(read(&far, &mut byte)?, 1)
         })
     };
     "socket-pair", "a pair of Unix sockets made and closed", call![SYS_socketpair, SYS_close, SYS_close], 500.0 + 8_000.0, |_, _| {
@@ -179,14 +179,14 @@ operations! {
     };
 }
 
-/// Work that repeats an operation; an error of one is its answer.
+/// Work that repeats an operation. It returns 0, or the negative error number if an operation failed.
 fn repeat(mut once: impl FnMut() -> nix::Result<()> + Send + 'static) -> Result<Work> {
     let mut answer = move || once().map_or_else(|error| -i64::from(error as i32), |()| 0);
     Ok(Box::new(move |n| (0..n).fold(0, |lowest, _| answer().min(lowest))))
 }
 
-/// Nothing written or read is no error of the kernel's, and not what was asked for.
-fn whole(bytes: usize, asked: usize) -> nix::Result<()> {
+/// Turns a partial read or write into an error, since the kernel reports it as a success.
+fn check_whole(bytes: usize, asked: usize) -> nix::Result<()> {
     if bytes == asked { Ok(()) } else { Err(Errno::EIO) }
 }
 
@@ -198,12 +198,12 @@ fn shared_path(place: &Place) -> PathBuf {
     place.scratch.join("scale-shared")
 }
 
-/// A file of a page at least, open for reading and writing. Its bytes are there already if another task has made it.
+/// Opens a file of at least one page for reading and writing. Another task may have made and filled it already.
 fn file_at(path: PathBuf) -> Result<File> {
     let file = File::options().read(true).write(true).create(true).truncate(false).open(&path);
     let file = file.map_err(|e| Error::file(&path, "opening", e))?;
     pwrite(&file, &[1; PAGE], 0)
-        .and_then(|bytes| whole(bytes, PAGE))
+        .and_then(|bytes| check_whole(bytes, PAGE))
         .map_err(|e| Error::file(&path, "writing", e.into()))?;
     Ok(file)
 }
@@ -236,7 +236,7 @@ fn byte_through_pipe(_: &Place, _: usize) -> Result<Work> {
     let (near, far) = pipe().map_err(|e| Error::from_errno("pipe", e))?;
     Ok(Box::new(move |n| {
         let lowest = syscall::repeat_write_read(far.as_raw_fd(), near.as_raw_fd(), &mut 0, n);
-        // Nothing written or read is no error of the kernel's, and no byte that went through the pipe.
+        // A result of 0 is not an error of the kernel, but no byte went through the pipe.
         if lowest.contains(&0) { -i64::from(libc::EPIPE) } else { lowest[0].min(lowest[1]) }
     }))
 }
@@ -251,24 +251,24 @@ fn read_from(file: File) -> Result<Work> {
     let mut bytes = [0; PAGE];
     repeat(move || {
         lseek(&file, 0, Whence::SeekSet)?;
-        whole(read(&file, &mut bytes)?, PAGE)
+        check_whole(read(&file, &mut bytes)?, PAGE)
     })
 }
 
 fn write_to(file: File) -> Result<Work> {
     repeat(move || {
         lseek(&file, 0, Whence::SeekSet)?;
-        whole(write(&file, &[1; PAGE])?, PAGE)
+        check_whole(write(&file, &[1; PAGE])?, PAGE)
     })
 }
 
 fn pread_from(file: File) -> Result<Work> {
     let mut bytes = [0; PAGE];
-    repeat(move || whole(pread(&file, &mut bytes, 0)?, PAGE))
+    repeat(move || check_whole(pread(&file, &mut bytes, 0)?, PAGE))
 }
 
 fn pwrite_to(file: File) -> Result<Work> {
-    repeat(move || whole(pwrite(&file, &[1; PAGE], 0)?, PAGE))
+    repeat(move || check_whole(pwrite(&file, &[1; PAGE], 0)?, PAGE))
 }
 
 fn allocate_and_free(file: &File) -> nix::Result<()> {
@@ -301,10 +301,11 @@ fn poll_idle(_: &Place, _: usize) -> Result<Work> {
     repeat(move || {
         let mut asked: [PollFd<'_>; EACH] =
             std::array::from_fn(|at| PollFd::new(pipes[at].0.as_fd(), PollFlags::POLLIN));
-        whole(poll(&mut asked, PollTimeout::ZERO)? as usize, 0)
+        check_whole(poll(&mut asked, PollTimeout::ZERO)? as usize, 0)
     })
 }
 
+/// Futex waits whose expected value differs, so that the kernel returns EAGAIN at once.
 fn futex_mismatch(reach: Reach) -> Result<Work> {
     let words = Words::new()?;
     repeat(move || match futex::wait(&words[0].value, 1, reach) {
@@ -313,6 +314,7 @@ fn futex_mismatch(reach: Reach) -> Result<Work> {
     })
 }
 
+/// Futex wake-ups of a word on which no task sleeps.
 fn futex_wake(reach: Reach) -> Result<Work> {
     let words = Words::new()?;
     repeat(move || match futex::wake(&words[0].value, reach) {
@@ -369,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_operation_is_the_answer_of_the_whole_batch() {
+    fn the_error_of_one_operation_is_the_result_of_the_batch() {
         let mut turn = 0;
         let mut work = repeat(move || {
             turn += 1;

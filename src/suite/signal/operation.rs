@@ -25,7 +25,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// The signal that is sent. Nothing else in this crate uses it.
+/// The signal that the cases send. No other code in this crate uses it.
 pub const SIGNAL: i32 = libc::SIGUSR1;
 
 /// Number of runs of the handlers of this file.
@@ -48,7 +48,7 @@ extern "C" fn make_page_writable(signal: libc::c_int, about: *mut libc::siginfo_
     // SAFETY: HANDLER: for a fault the kernel fills in the address.
     let at = unsafe { (*about).si_addr() } as usize;
     if !(begins..begins + bytes).contains(&at) {
-        // The fault of another address: with the default action it recurs and ends the process.
+        // The fault is at another address: with the default action it recurs and ends the process.
         // SAFETY: HANDLER.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
         return;
@@ -133,7 +133,7 @@ pub fn set_blocked(blocked: bool) -> i64 {
 /// A page that is written while it is read-only, with a handler that makes it writable.
 pub struct Page {
     memory: MmapMut,
-    /// Set if its faults are repaired.
+    /// The handler that repairs faults of the page, or `None` if they end the process.
     action: Option<Action>,
 }
 
@@ -190,10 +190,10 @@ impl Drop for Page {
     }
 }
 
-/// Time for a child that sends itself a signal and reads it.
+/// Time limit for a child that sends itself a signal and reads it.
 const CHILD_LIMIT: Duration = Duration::from_secs(5);
 
-/// A descriptor from which [`SIGNAL`] is read. The signal is blocked in this thread until it is dropped.
+/// A descriptor from which [`SIGNAL`] is read. This thread blocks the signal until the descriptor is dropped.
 pub struct Descriptor {
     file: SignalFd,
     about: Box<libc::signalfd_siginfo>,
@@ -213,11 +213,11 @@ impl Descriptor {
         Ok(Self { file, about: Box::new(unsafe { std::mem::zeroed() }) })
     }
 
-    /// Checks that a forked child reads its own signals from a descriptor that it inherits: a witness does so. In gVisor it
-    /// would read those of its parent.
+    /// Checks that a forked child reads its own signals from an inherited descriptor, as a witness must. In gVisor it would read
+    /// the signals of its parent.
     ///
     /// # Errors
-    /// A sentence that says that it does not, or why the descriptor cannot be had.
+    /// A sentence: the child does not, or the reason why the descriptor cannot be opened.
     pub fn check_read_by_child() -> std::result::Result<(), String> {
         let mut inherited = Self::new().map_err(|error| error.to_string())?;
         let child = Child::start(move || {
@@ -247,7 +247,7 @@ impl Drop for Descriptor {
     }
 }
 
-/// A time that has passed when it is set.
+/// A time that has already passed when a timer is set to it.
 static AT_ONCE: libc::itimerspec = libc::itimerspec {
     it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 },
     it_value: libc::timespec { tv_sec: 0, tv_nsec: 1 },
@@ -277,7 +277,7 @@ impl Timer {
         Ok(Self(id))
     }
 
-    /// Lets it expire at once. Returns 0, or a negative error number.
+    /// Sets the timer so that it expires at once. Returns 0, or a negative error number.
     #[inline(always)]
     pub fn expire_at_once(&self) -> i64 {
         // SAFETY: OWN-BUFFER: the kernel reads one structure.
@@ -305,7 +305,7 @@ impl TimerDescriptor {
         timer.map(Self).map_err(|e| Error::from_case_errno("timerfd_create", e))
     }
 
-    /// Lets it expire at once and reads it. Returns the number of expiries, or a negative error number.
+    /// Sets the timer so that it expires at once, and reads it. Returns the number of expiries, or a negative error number.
     #[inline(always)]
     pub fn expire_and_read(&self) -> i64 {
         let file = self.0.as_fd().as_raw_fd();

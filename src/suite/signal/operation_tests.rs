@@ -6,7 +6,7 @@
 //! * **OWN-BUFFER**: the kernel reads and writes only the value that it is given, which is as large as its structure.
 
 use super::*;
-// Signal actions belong to the process.
+// The tests run in child processes, because the action of a signal belongs to the whole process.
 use crate::platform::child::Child;
 use crate::platform::testing::run_in_child_process;
 use std::time::Duration;
@@ -16,7 +16,7 @@ fn me() -> i32 {
 }
 
 #[test]
-fn a_signal_is_caught_ignored_and_as_it_was() {
+fn a_signal_is_caught_ignored_and_its_action_restored() {
     run_in_child_process(|| {
         let before = handler_runs();
         let action = Action::counting_handler().expect("installed");
@@ -36,7 +36,7 @@ fn a_signal_is_caught_ignored_and_as_it_was() {
 }
 
 #[test]
-fn a_fault_is_repaired_and_another_is_not() {
+fn a_fault_is_repaired_on_the_own_page_and_not_elsewhere() {
     run_in_child_process(|| {
         let before = handler_runs();
         let mut page = Page::with_repair_handler().expect("a page");
@@ -83,7 +83,7 @@ fn a_blocked_signal_is_read_from_its_descriptor() {
         assert_eq!(descriptor.read(), -i64::from(libc::EAGAIN));
         assert_eq!((send_signal(me(), SIGNAL), descriptor.read()), (0, i64::from(SIGNAL)));
         send_signal(me(), SIGNAL);
-        drop(descriptor); // takes what is pending with it
+        drop(descriptor); // also reads the pending signal
     });
 }
 

@@ -12,12 +12,12 @@ use std::time::Duration;
 
 /// One connection: the source of its messages, and the control by which the receiver returns its count.
 pub(super) struct Connection {
-    /// The end that sends. It is closed before the source frees what it sends.
+    /// The end that sends. It is closed before the source frees its buffer.
     pub(super) end: OwnedFd,
     pub(super) source: Box<dyn Source>,
     pub(super) control: Control,
     pub(super) bounds: Bounds,
-    /// The sizes of its buffers, in words, if they are fixed.
+    /// A sentence on the sizes of the socket buffers, if they are fixed.
     pub(super) buffers: Option<String>,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct StreamSender {
     /// The name in error messages.
     name: &'static str,
     connections: Vec<Connection>,
-    /// Messages of an iteration by each connection.
+    /// The number of messages that each connection sends in an iteration.
     messages: u64,
     /// The length of a message.
     bytes: u64,
@@ -38,11 +38,11 @@ pub(super) struct StreamSender {
     pub(super) received: u64,
 }
 
-/// The result where a receiver's count is not what was sent.
+/// The result if a receiver's count differs from the number of bytes that were sent.
 const MISCOUNTED: i64 = -(libc::EBADMSG as i64);
 
 impl StreamSender {
-    /// Messages of `bytes`, `messages` of them an iteration by each connection. `partners` receive.
+    /// A sender: in an iteration each connection sends `messages` messages of `bytes` bytes. The `partners` receive them.
     ///
     /// # Errors
     /// The kernel refuses the alarm.
@@ -56,7 +56,7 @@ impl StreamSender {
         Ok(Self { name, connections, messages, bytes, partners, alarm: Alarm::new()?, sent: 0, received: 0 })
     }
 
-    /// How long a batch may take before its receivers count as hung: at a hundredth of the rate of loopback.
+    /// Time after which the receivers of a batch count as hung: the time of the batch at a hundredth of the rate of loopback.
     fn batch_timeout(&self, messages: u64) -> Duration {
         const BYTES_A_SECOND: f64 = 10e6;
         const MESSAGES_A_SECOND: f64 = 10e3;
@@ -96,7 +96,7 @@ fn send_stream(connections: &mut [Connection], messages: u64, bytes: u64) -> i64
     0
 }
 
-/// Sends datagrams, and again as many as were lost, until `messages` were received. Returns the number sent, or a
+/// Sends datagrams, and replaces lost ones, until `messages` of them were received. Returns the number sent, or a
 /// negative error number.
 #[inline(always)]
 fn send_datagrams(connection: &mut Connection, messages: u64, bytes: u64) -> i64 {

@@ -56,7 +56,7 @@ fn with_receiver(step: impl FnMut(&OwnedFd, &OwnedFd) -> i64 + Send + 'static) -
 }
 
 #[test]
-fn a_receiver_that_counts_less_or_more_is_not_believed() {
+fn a_receiver_whose_count_is_too_low_or_too_high_is_rejected() {
     for said in [999u64, 1001] {
         let error = with_receiver(move |data, control| {
             let mut announced = [0; 8];

@@ -11,33 +11,33 @@ use crate::kit::socket::connection::{
 use crate::kit::watchdog::Alarm;
 use std::net::Ipv4Addr;
 
-/// Connections that are made before the case, to count what they leave in TIME_WAIT.
+/// The number of connections that are closed before the case, to check how many of them are in TIME_WAIT.
 const TRIED: u64 = 30;
-/// Addresses of clients: the next one is used when the ports of one are exhausted.
+/// The number of client addresses. The next address is used when the ports of one are exhausted.
 const SOURCES: u8 = 8;
 
-/// The state of one attempt to connect: the client, once it is made.
+/// The state of one attempt to connect: the shared state, and the client once it is made.
 type Attempt<'a> = (&'a mut Parts, Option<End>);
-/// A call, and its negative error number.
+/// The name of a failed call, and its negative error number.
 type Refused = (&'static str, i64);
-/// Of connect(2), and of accept(2) where it is timed: an end or a negative error number.
+/// The results of connect(2) and, if it is timed, of accept(2): an end or a negative error number.
 type Answers = (i64, Option<std::result::Result<End, i64>>);
 
 /// Makes, proves and closes connections.
 struct Parts {
     row: Row,
     listeners: Listeners,
-    /// Clients whose connections wait to be accepted.
+    /// The clients whose connections wait to be accepted, the oldest first.
     waiting: Vec<End>,
     sources: Sources,
 }
 
-/// The clients' addresses: the kernel's choice until no port is left.
+/// The addresses that clients bind to. The first is the kernel's choice; the next is used when no port is left.
 #[derive(Default)]
 struct Sources {
     /// The address in use; 0 is 127.0.0.1.
     now: u8,
-    /// Connections so far.
+    /// The number of connections so far.
     made: u64,
     /// The number of connections at which the ports of each address were exhausted.
     used_up: Vec<u64>,
@@ -71,9 +71,9 @@ impl Parts {
         Ok(parts)
     }
 
-    /// Checks that connections closed as in the case rest in TIME_WAIT, or that reset ones do not. Other processes
-    /// open and close connections too, and the kernel reuses resting ports. So a quarter of the connections is
-    /// enough, in one of three attempts.
+    /// Checks that connections that are closed as in the case enter TIME_WAIT, or that reset ones do not. Other processes
+    /// open and close connections too, and the kernel reuses ports in TIME_WAIT. So it is enough if a quarter of the
+    /// connections is there, in one of three attempts.
     fn verify_time_wait(&mut self) -> Result<()> {
         let mut grown = 0;
         for _ in 0..3 {
@@ -101,7 +101,7 @@ impl Parts {
         check_granted("bind of a client", self.sources.bind_client(&client)).map(|()| client)
     }
 
-    /// Connects a client, untimed; where no port is left, from the next address.
+    /// Connects a new client, untimed; if no port is left, from the next address.
     fn connect_client(&mut self) -> Result<End> {
         loop {
             let client = self.new_client()?;
@@ -115,7 +115,7 @@ impl Parts {
         }
     }
 
-    /// Moves to the next address where connect(2) was refused for want of a port; another refusal is an error.
+    /// Moves to the next address if connect(2) failed because no port was left. Another failure is returned as an error.
     fn use_next_address(&mut self, refused: i64) -> Result<()> {
         const NO_PORT: i64 = -(libc::EADDRNOTAVAIL as i64);
         ensure(refused == NO_PORT && self.sources.move_to_next_address(), || {
@@ -130,7 +130,7 @@ impl Parts {
         accept(at).map_err(|answer| error_from_answer("accept", answer))
     }
 
-    /// Both ends of a new connection, untimed and proved.
+    /// Makes a connection, untimed, and checks it. Returns both ends.
     fn new_connection(&mut self) -> Result<[End; 2]> {
         let client = self.connect_client()?;
         let server = self.accept_waiting()?;
@@ -210,7 +210,7 @@ pub(super) struct SinglePart {
 }
 
 impl SinglePart {
-    /// Listens, and proves for TCP how the connections of the case end.
+    /// Opens the listener. For TCP it also checks that connections end as the case says.
     ///
     /// # Errors
     /// [`Error::Missing`] for what the machine lacks; a call that the kernel refuses.

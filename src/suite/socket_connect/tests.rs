@@ -31,7 +31,7 @@ fn own_network(is_up: bool) -> bool {
     is_apart && (!is_up || crate::platform::namespace::run_ip_commands("link set lo up").is_ok())
 }
 
-/// Runs in a child process with a network of its own, where one can be made.
+/// Runs `body` in a child process with its own network namespace, if one can be made.
 fn in_own_network(is_up: bool, body: impl FnOnce()) {
     let tried = Child::start(|| assert!(own_network(true))).unwrap();
     if tried.wait_for_success(Duration::from_secs(60)).is_err() {
@@ -80,7 +80,7 @@ fn without_loopback_the_cases_of_tcp_are_skipped() {
 }
 
 #[test]
-fn a_limit_of_descriptors_is_missing_and_no_failure() {
+fn a_low_limit_of_descriptors_skips_the_case_and_does_not_fail_it() {
     run_in_child_process(|| {
         let mut parts = SinglePart::new(tcp(Part::Accept(WAITING), Reset)).unwrap();
         setrlimit(Resource::RLIMIT_NOFILE, 50, 50).unwrap();
@@ -100,7 +100,7 @@ fn missing_time_wait_connections_are_noticed() {
 }
 
 #[test]
-fn ends_of_two_connections_are_not_each_others() {
+fn ends_of_different_connections_are_rejected() {
     let listeners = connection::Listeners::open_one(Family::Tcp, QUEUE).unwrap();
     let connected = || {
         let client = connection::open_stream_socket(listeners.address()).unwrap();

@@ -1,5 +1,5 @@
-//! Round trips to a partner on this machine, without a partner as a control and as cases, and those of ICMP, which the kernel
-//! answers.
+//! Round trips to a partner on this machine; round trips within one process, as controls and as cases; and ICMP echoes, which
+//! the kernel answers.
 
 use super::{Make, TCP_LAYERS, are_few_sleeps};
 use crate::kit::contract::*;
@@ -25,10 +25,10 @@ pub struct Conversation<E> {
 }
 
 impl<E: Endpoint> Conversation<E> {
-    /// Waits for the greeting of the first partner, which must be the process that was started.
+    /// Waits for the greeting of the first partner, and checks that its sender is the process that was started.
     ///
     /// # Errors
-    /// [`Error::Disproved`] for another process, and the errors of [`refused`] without a greeting.
+    /// [`Error::Disproved`] if another process greets; the errors of [`refused`] if no greeting arrives.
     pub fn await_greeting(
         name: &'static str,
         endpoint: E,
@@ -133,7 +133,7 @@ fn claim_never_waited(delta: &Delta, iterations: u64) -> Judged {
         .map(|()| seen)
 }
 
-/// This machine.
+/// The loopback address, with any port.
 const LOCAL: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
 
 pub(super) fn icmp_echo_case(bytes: usize) -> Case {
@@ -167,5 +167,5 @@ fn check_echo(answer: i64, bytes: usize, iterations: u64) -> Result<Counts> {
     }
 }
 
-/// A ping socket or a raw socket may be opened.
+/// The need that this process may open a ping socket or a raw socket.
 const PING: Need = Need::new(|_| Ping::new(LOCAL, 1).map(drop).map_err(|e| e.to_string()));

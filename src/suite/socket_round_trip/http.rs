@@ -1,4 +1,4 @@
-//! Requests to a small web server of the suite: over one connection, or over one each.
+//! Requests to a small web server of the suite, all over one connection or each over a new one.
 
 use crate::kit::contract::*;
 use crate::kit::placement::{NOT_THE_MESSAGE, Placement};
@@ -13,7 +13,7 @@ use crate::platform::partner::{Class, Kind, Partner};
 const PAGE: usize = 1 << 10;
 /// The digits of a path: the number of the request.
 const DIGITS: usize = 10;
-/// Where the path begins in a request.
+/// The offset of the path in a request, bytes.
 const PATH: usize = "GET /".len();
 /// The longest request or header.
 const LONGEST: usize = 256;
@@ -46,8 +46,8 @@ fn http_case(keeps: bool, placement: Placement) -> Case {
         .predict(2_000.0 + wakes, 18_000.0 + connection, "a round trip by TCP, and two texts read; a connection where it has its own")
 }
 
-/// Receives into `text` until it holds the end of a header, and then `more` bytes. Returns the length, 0 at the end of the stream,
-/// or a negative error number.
+/// Receives into `text` until it holds a whole header and `more` bytes after it. Returns the length received, 0 at the end of
+/// the stream, or a negative error number.
 fn receive_text(end: i32, text: &mut [u8], more: usize) -> i64 {
     let mut length = 0;
     loop {
@@ -64,7 +64,7 @@ fn receive_text(end: i32, text: &mut [u8], more: usize) -> i64 {
     }
 }
 
-/// The server: one connection after another.
+/// The server. It serves one connection at a time.
 struct Server<F> {
     listeners: Listeners,
     connection: Option<End>,
@@ -72,7 +72,7 @@ struct Server<F> {
     /// Length of the answer's header.
     header: usize,
     keeps: bool,
-    /// Writes a page for the path of a request.
+    /// Writes the page (first argument) for the path of a request (second argument).
     write_page: F,
     request: [u8; LONGEST],
 }
@@ -89,7 +89,7 @@ impl<F: FnMut(&mut [u8], &[u8])> Server<F> {
         Self { listeners, connection: None, answer, header, keeps, write_page, request: [0; LONGEST] }
     }
 
-    /// Accepts a connection, or answers a request. 0, or a negative error number. Allocates nothing.
+    /// Accepts a connection, or answers a request. Returns 0, or a negative error number. Allocates no memory.
     fn step(&mut self) -> i64 {
         let Some(connection) = &self.connection else {
             return match accept(self.listeners.first_descriptor()) {
@@ -136,7 +136,7 @@ struct Client {
     connection: Option<End>,
     keeps: bool,
     request: Vec<u8>,
-    /// What the server must answer, and what it did.
+    /// The answer that the server must send, and the answer that it sent.
     expected: Vec<u8>,
     answer: Vec<u8>,
     number: u64,
@@ -160,7 +160,7 @@ fn start(
     keeps: bool,
     write_page: impl Fn(&mut [u8], &[u8]) + Send + 'static,
 ) -> Result<(Client, Partner)> {
-    /// Connections that may wait: one.
+    /// The backlog of the listener: one connection.
     const QUEUE: u32 = 1;
     let listeners = Listeners::open_one(Family::Tcp, QUEUE)?;
     let address = *listeners.address();
@@ -186,14 +186,14 @@ impl Client {
         let end = open_stream_socket(&self.address)?;
         let connected = end.connect(&self.address);
         ensure(connected >= 0, || connected)?;
-        // A request is one packet, and waits for none.
+        // With this option a request is sent at once, as one packet.
         match set_option(end.raw_descriptor(), libc::IPPROTO_TCP, libc::TCP_NODELAY, 1) {
             Ok(()) => Ok(end),
             Err(errno) => Err(-i64::from(errno as i32)),
         }
     }
 
-    /// One request. 0, or a negative error number.
+    /// Makes one request and checks the answer. Returns 0, or a negative error number.
     fn request_page(&mut self) -> i64 {
         self.number += 1;
         write_digits(&mut self.request[PATH..], self.number);
@@ -223,7 +223,7 @@ mod tests {
     use crate::kit::runnable::test_place;
 
     #[test]
-    fn another_page_and_another_server_are_caught() {
+    fn a_wrong_page_or_a_wrong_server_is_rejected() {
         let place = test_place(&std::env::temp_dir(), Scale::Smoke);
         let copies = |page: &mut [u8], path: &[u8]| page[..DIGITS].copy_from_slice(path);
         let (mut client, _server) = start(&place, Placement::Same, true, copies).unwrap();

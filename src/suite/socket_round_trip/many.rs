@@ -16,9 +16,9 @@ use std::os::fd::OwnedFd;
 
 /// Bytes of a message.
 const MESSAGE: usize = 56;
-/// What is sent over a connection.
+/// A message over a connection.
 pub type Message = [u8; MESSAGE];
-/// Events that one call of epoll_wait(2) takes.
+/// The most events that one call of epoll_wait(2) returns.
 const EVENTS: usize = 64;
 
 pub(super) fn many_case<const COUNT: u64>(is_default: bool) -> Case {
@@ -43,7 +43,7 @@ pub(super) fn many_case<const COUNT: u64>(is_default: bool) -> Case {
         .predict(2_000.0, 15_000.0 * count as f64, why)
 }
 
-/// A message over each of `count` connections. `reply` makes the server's answer of a message.
+/// Opens `count` connections. The subject sends a message over each; the server answers it with `reply(message)`.
 ///
 /// # Errors
 /// The kernel refuses a connection or the server.
@@ -68,7 +68,7 @@ pub fn connect<F: Fn(Message) -> Message + Send + 'static>(
     })
 }
 
-/// Waits for events, and answers the message of each. 0, or a negative error number. Allocates nothing.
+/// Waits for events, and answers the message of each. Returns 0, or a negative error number. Allocates no memory.
 fn serve_events(epoll: &Epoll, ends: &[File], reply: &impl Fn(Message) -> Message) -> i64 {
     let mut events = [EpollEvent::empty(); EVENTS];
     let count = match epoll.wait(&mut events, EpollTimeout::NONE) {
@@ -83,13 +83,13 @@ fn serve_events(epoll: &Epoll, ends: &[File], reply: &impl Fn(Message) -> Messag
     0
 }
 
-/// By read(2) and write(2), which the kernel counts for each process.
+/// Answers one message by read(2) and write(2), which the kernel counts for each process.
 fn answer_message(mut end: &File, reply: &impl Fn(Message) -> Message) -> nix::Result<()> {
     let mut message = [0; MESSAGE];
     end.read_exact(&mut message).and_then(|()| end.write_all(&reply(message))).map_err(errno_of)
 }
 
-/// A message over each connection, and then the reply of each. 0, or a negative error number.
+/// Sends a message over each connection, then receives and checks each reply. Returns 0, or a negative error number.
 fn exchange_with_all(ends: &[OwnedFd], round: u64) -> i64 {
     let message = |index: usize| {
         let mut message = [0x5a; MESSAGE];
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reply_of_another_round_is_caught() {
+    fn a_reply_of_another_round_is_rejected() {
         let [near, far] = Transport::Tcp.connected_pair().unwrap();
         assert_eq!(send_whole(raw_descriptor(&far), &[0; MESSAGE]), MESSAGE as i64);
         assert_eq!(exchange_with_all(&[near], 1), NOT_THE_MESSAGE);

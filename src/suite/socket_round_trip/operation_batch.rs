@@ -1,9 +1,9 @@
-//! Many datagrams by one call, sendmmsg(2) or recvmmsg(2), and the same by a call each.
+//! Sends and receives many datagrams by one call each (sendmmsg(2), recvmmsg(2)), and for comparison by one call for each datagram.
 //!
 //! # Invariants
 //!
-//! * **OWN-ARRAY**: the headers point to the parts, and the parts into the bytes, of the same value. None of the three vectors grows
-//!   after it was made, so that the addresses hold when the value is moved.
+//! * **OWN-ARRAY**: the headers point to the parts, and the parts into the bytes, of the same value. The three vectors never grow
+//!   after they were made, so the addresses stay valid when the value is moved.
 #![allow(unsafe_code)]
 
 use super::TCP_LAYERS;
@@ -15,7 +15,7 @@ use crate::kit::socket::{LOOPBACK, raw_descriptor};
 use crate::platform::arch::syscall6;
 use std::os::fd::RawFd;
 
-/// Messages of one length, side by side.
+/// An array of messages of the same length, contiguous in memory.
 pub struct MessageArray {
     bytes: Vec<u8>,
     length: usize,
@@ -40,12 +40,12 @@ impl MessageArray {
         Self { bytes, length, _parts: parts, headers }
     }
 
-    /// All messages.
+    /// The bytes of all messages.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// One message.
+    /// The bytes of message number `at`.
     pub fn message(&mut self, at: usize) -> &mut [u8] {
         &mut self.bytes[at * self.length..][..self.length]
     }
@@ -70,7 +70,7 @@ impl MessageArray {
     }
 }
 
-/// Messages of a batch, and bytes of each: a receiver's queue holds them.
+/// The number of messages in a batch. The queue of a receiver holds all of them.
 pub const MESSAGES: usize = 32;
 const BYTES: usize = 56;
 
@@ -97,7 +97,7 @@ fn batch_case(name: &str, by: &str, pass: Pass) -> Case {
         .predict(0.0, MESSAGES as f64 * TCP_LAYERS / 4.0, why)
 }
 
-/// Batches in one process, which `pass` sends and receives.
+/// The set-up of batches in one process. `pass` sends and receives a batch.
 pub fn batch_set_up(pass: Pass) -> SetUp {
     set_up(move |_| {
         let ends = Udp.connected_pair()?;
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_array_arrives_as_it_was_sent_wherever_it_lies() {
+    fn an_array_arrives_unchanged_after_it_was_moved() {
         let ends = Udp.connected_pair().unwrap();
         let [near, far] = ends.each_ref().map(raw_descriptor);
         let mut sent = Box::new(MessageArray::new(4, 8));

@@ -32,7 +32,7 @@ fn partner_error(transport: Transport, step: impl FnMut(OwnedFd) -> i64 + Send +
     ended.unwrap_err().to_string()
 }
 
-/// The same with a partner that greets first.
+/// As [`partner_error`], with a partner that greets first and then does `then`.
 fn after_greeting(transport: Transport, then: fn(&mut Blocking) -> i64) -> String {
     partner_error(transport, move |end| {
         let mut far = Blocking::new(end).unwrap();
@@ -85,7 +85,7 @@ fn an_answer_that_is_not_the_message_is_no_round_trip() {
 }
 
 #[test]
-fn a_stranger_is_not_the_partner() {
+fn a_greeting_of_another_process_is_rejected() {
     let said = partner_error(Udp, |end| {
         let mut far = Blocking::new(end).unwrap();
         far.send(&1u32.to_ne_bytes());
@@ -95,7 +95,7 @@ fn a_stranger_is_not_the_partner() {
 }
 
 #[test]
-fn an_end_that_slept_did_not_poll() {
+fn an_end_that_slept_contradicts_the_claim_of_polling() {
     let partners = Some(PartnerReport { answering: 1, fewest_voluntary: 2, ..Default::default() });
     let mut delta = Delta { partners, ..Default::default() };
     assert!(claim_neither_slept(&delta, 100).is_ok());
@@ -104,7 +104,7 @@ fn an_end_that_slept_did_not_poll() {
 }
 
 #[test]
-fn ends_of_two_pairs_are_not_each_others() {
+fn ends_of_different_pairs_are_rejected() {
     let [near, _far] = Tcp.connected_pair().unwrap();
     let [_near, far] = Tcp.connected_pair().unwrap();
     assert!(verify_connected(&[near, far]).unwrap_err().to_string().contains("not each other's"));

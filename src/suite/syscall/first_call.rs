@@ -1,4 +1,4 @@
-//! The only call of a process: a fresh child makes it, and times it itself.
+//! The only system call of a process: a fresh child makes the call and times it itself.
 
 use crate::kit::contract::*;
 use crate::kit::kernel_call::check_granted;
@@ -15,12 +15,12 @@ const ONCE: &str = "every child called getppid once, and was answered the number
 // Indices into the page that a child shares with its parent.
 /// Ticks of the call.
 const TICKS: usize = 0;
-/// What the kernel answered.
+/// The number that the kernel returned.
 const ANSWER: usize = 1;
 /// Calls that the child has made.
 const CALLS: usize = 2;
 
-/// `getppid` as a process pays for it that calls it once.
+/// The case of `getppid` in a process that calls it only once.
 pub(super) fn first_call_case() -> Case {
     let start = set_up(|_| Ok(FirstCall { page: Words::new()?, is_traced: false, evidence: None }));
     let why = "entry and exit, a field of the task, and some of their code and data from farther caches";
@@ -32,17 +32,17 @@ pub(super) fn first_call_case() -> Case {
         .predict(700.0, 700.0, why)
 }
 
-/// Children that call once each.
+/// The subject: children, each of which makes one call.
 struct FirstCall {
     page: Words,
-    /// Whether a child was traced, or could not be.
+    /// Whether tracing a child was tried.
     is_traced: bool,
-    /// What was seen of a traced child.
+    /// The sentence on the calls of the traced child, if one was traced.
     evidence: Option<String>,
 }
 
 impl FirstCall {
-    /// What a child does.
+    /// The work of a child: times one getppid, and writes the ticks, the answer and the count into the page.
     #[inline(never)]
     fn call_once(page: &Words, clock: &Clock) {
         let start = clock.start();
@@ -53,10 +53,10 @@ impl FirstCall {
         page[CALLS].value.fetch_add(1, SeqCst);
     }
 
-    /// Traces a child, which does what the others do, and counts its calls.
+    /// Traces a child that does the same as the others, and counts its calls. `None` if tracing is not possible.
     ///
     /// # Errors
-    /// [`Error::Disproved`] unless there is exactly one.
+    /// [`Error::Disproved`] unless there is exactly one call.
     fn trace_child(&self, clock: &Clock) -> Result<Option<String>> {
         let is_getppid = |call: &ptrace::Call| call.number == libc::SYS_getppid;
         let seen = ptrace::list_syscalls(|| Self::call_once(&self.page, clock), usize::MAX, is_getppid);
@@ -70,7 +70,7 @@ impl FirstCall {
         }
     }
 
-    /// The time of the call of a new child.
+    /// Starts a child, and returns the time of its call.
     fn time_in_child(&self, clock: &Clock) -> Result<Ticks> {
         self.page[CALLS].value.store(0, SeqCst);
         let child = task::fork_do_exit(|| Self::call_once(&self.page, clock));

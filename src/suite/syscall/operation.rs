@@ -36,12 +36,12 @@ impl Displacer {
         for slot in stubs.chunks_exact_mut(LINE) {
             slot[..RETURN.len()].copy_from_slice(RETURN);
         }
-        // Linux does the same when a page becomes executable, but the architecture requires it of the writer.
+        // Linux publishes a page too when it becomes executable, but the architecture requires it of the writer.
         arch::publish(&stubs);
         Ok(Self { data, code: stubs.make_exec().map_err(failed)? })
     }
 
-    /// Walks over everything once. Returns a sum of the data, so that the walk cannot be optimised away.
+    /// Walks over all data and code once. Returns a sum of the data, so that the compiler cannot remove the walk.
     pub fn displace_caches(&mut self) -> u64 {
         let sum = self.data.iter().step_by(LINE).map(|&byte| u64::from(byte)).sum();
         for slot in self.code.chunks_exact(LINE) {

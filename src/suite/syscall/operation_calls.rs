@@ -21,7 +21,7 @@ use std::io::IsTerminal;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 
-/// Those that a default run measures; a full one measures all.
+/// The cases that a default run measures; a full run measures all.
 pub(super) const BY_DEFAULT: [&str; 2] = ["epoll-ctl", "uring-nop"];
 
 const FIELD: &str = "entry and exit, a socket found and locked, a field of it";
@@ -73,6 +73,7 @@ pub(super) const ROWS: &[Row] = operation_rows! {
     "uring-nop-32", "32 such operations, submitted and completed together", entered![SYS_io_uring_enter], 500.0, 3_500.0, "one entry and exit; 32 requests taken, 32 answers written", |_, _| do_nothing(32);
 };
 
+/// Turns the return value of a raw call into a result.
 fn answered(answer: i64) -> nix::Result<i64> {
     Errno::result(answer)
 }
@@ -87,7 +88,8 @@ fn connected_socket() -> Result<UdpSocket> {
         .map_err(|e: std::io::Error| Error::Missing(format!("no UDP socket can be bound to 127.0.0.1: {e}")))
 }
 
-/// Each batch has an instance of its own, in which a witness that is killed between the two calls leaves nothing behind.
+/// Registers a descriptor with epoll and removes it. Each batch has its own instance, in case a witness is killed between the
+/// two calls.
 fn register_and_remove() -> Result<Box<dyn Subject>> {
     let open = || {
         Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(|e| Error::from_case_errno("epoll_create1", e))
@@ -126,8 +128,8 @@ fn file_with_attribute(place: &Place) -> Result<File> {
     Ok(file)
 }
 
-/// Submits `count` operations that do nothing, by one call that also waits for them. Each batch has a queue of its own, which
-/// a witness that is killed cannot leave half filled.
+/// Submits `count` operations that do nothing, by one call that also waits for them. Each batch has its own queue, since a witness
+/// that is killed may leave its queue half filled.
 fn do_nothing(count: usize) -> Result<Box<dyn Subject>> {
     let open = move || IoUring::new(count as u32).map_err(|cause| Error::Missing(io_uring_refusal(&cause)));
     open()?;

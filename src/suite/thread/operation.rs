@@ -26,7 +26,7 @@ use std::thread::JoinHandle;
 pub struct Attributes(libc::pthread_attr_t);
 
 impl Attributes {
-    /// A stack of this size, with or without a guard page below it.
+    /// Attributes with a stack of this size, with or without a guard page below it.
     ///
     /// # Errors
     /// [`Error::Missing`] if the size is below the library's minimum, which is 128 KiB on AArch64 with glibc.
@@ -104,7 +104,7 @@ extern "C" fn note_arrival(order: *mut libc::c_void) -> *mut libc::c_void {
     null_mut()
 }
 
-/// A thread that notes its start, and where it does.
+/// A thread that notes its start, and the [`Order`] in which it does.
 #[derive(Default)]
 pub struct Arriving<'a>(pub Thread, Option<&'a Order>);
 
@@ -168,14 +168,14 @@ impl Bare {
     }
 }
 
-/// Number of threads of this process; 0 if the kernel does not tell.
+/// The number of threads of this process; 0 if the kernel does not report it.
 pub fn thread_count() -> u64 {
     use std::os::unix::fs::MetadataExt;
-    // A directory has a link for each directory in it, and two more.
+    // The link count of a directory is two more than the number of its subdirectories.
     std::fs::metadata("/proc/self/task").map_or(0, |directory| directory.nlink().saturating_sub(2))
 }
 
-/// The value that ends the thread. A turn is a number below it, one more each time.
+/// The value that ends the thread. The numbers of turns count up below it.
 const END: u32 = u32::MAX;
 
 #[derive(Default)]
@@ -188,7 +188,7 @@ struct Shared {
     switches: AtomicU64,
 }
 
-/// The pool. Dropping it ends and joins the thread.
+/// A pool of one thread. Dropping it ends and joins the thread.
 pub struct Pool {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -206,7 +206,7 @@ impl Pool {
         let refused = |cause| Error::Kernel { call: "pthread_create of a pool's thread".into(), cause };
         let thread = std::thread::Builder::new()
             .spawn(move || {
-                // A refusal shows later: the thread is asked where it runs.
+                // If pinning fails, the CPU that the thread reports later will show it.
                 let _ = cpu::pin_thread(cpu);
                 serve_turns(&theirs);
             })
@@ -219,7 +219,7 @@ impl Pool {
         self.turn + 1
     }
 
-    /// Gives the thread a turn and sleeps until it is answered. Returns 0, or a negative error number.
+    /// Gives the thread a turn and sleeps until the thread has answered. Returns 0, or a negative error number.
     #[inline(always)]
     pub fn run_turn(&mut self) -> i64 {
         self.turn = if self.turn == END - 1 { 0 } else { self.turn + 1 };
@@ -251,12 +251,12 @@ impl Pool {
     }
 }
 
-/// What the pool's thread reports of itself.
+/// The CPU and the context switches that the pool's thread reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
-    /// The CPU that it runs on.
+    /// The CPU on which the thread runs.
     pub cpu: usize,
-    /// How often the kernel switched away from it, because it slept or was preempted.
+    /// The number of times that the kernel switched away from the thread, because it slept or was preempted.
     pub switches: u64,
 }
 
@@ -290,7 +290,7 @@ impl Drop for Pool {
         self.shared.handed.value.store(END, Ordering::Release);
         futex::wake(&self.shared.handed.value, Reach::Private);
         if let Some(thread) = self.thread.take() {
-            let _ = thread.join(); // it does not panic
+            let _ = thread.join(); // the thread does not panic
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Asking which of many descriptors are ready, without waiting: poll(2), select(2), epoll(7).
 //!
-//! Each question is asked a number of times; the answers are how many are ready, or negative error numbers.
+//! A question is asked repeatedly. Each answer is the number of ready descriptors, or a negative error number.
 //!
 //! # Invariants
 //!
@@ -25,13 +25,14 @@ use std::path::Path;
 /// One more than the highest descriptor that select(2) accepts.
 pub const SELECT_LIMIT: RawFd = libc::FD_SETSIZE as RawFd;
 
-fn no_time() -> libc::timespec {
+/// A timeout of zero, so that a call does not wait.
+fn zero_timeout() -> libc::timespec {
     libc::timespec { tv_sec: 0, tv_nsec: 0 }
 }
 
-/// Which of its descriptors can be read.
+/// A question to the kernel: how many of the value's descriptors can be read.
 pub trait Question {
-    /// Asks `n` times, without waiting.
+    /// Asks `n` times, without waiting. Returns the answers.
     fn ask_repeatedly(&mut self, n: u64) -> Answers;
 }
 
@@ -39,7 +40,7 @@ pub trait Question {
 pub struct Polled(Vec<libc::pollfd>);
 
 impl Polled {
-    /// Lists the descriptors, to be asked whether they can be read.
+    /// Lists the descriptors, for questions whether they can be read.
     pub fn new(descriptors: &[OwnedFd]) -> Self {
         let entry = |file: &OwnedFd| libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         Self(descriptors.iter().map(entry).collect())
@@ -53,7 +54,7 @@ impl Question for Polled {
         #[cfg(target_arch = "x86_64")]
         let arguments = [at, count, 0, 0, 0, 0];
         #[cfg(not(target_arch = "x86_64"))]
-        let mut time = no_time();
+        let mut time = zero_timeout();
         #[cfg(not(target_arch = "x86_64"))]
         let arguments = [at, count, &raw mut time as usize, 0, 0, 0];
         // SAFETY: OWN-BUFFER, OPEN.
@@ -71,7 +72,7 @@ pub struct Selected {
 }
 
 impl Selected {
-    /// Puts the descriptors into a set, to be asked whether they can be read.
+    /// Puts the descriptors into a set, for questions whether they can be read.
     ///
     /// # Errors
     /// [`Error::Missing`] if a descriptor is too high for a set.
@@ -98,7 +99,7 @@ impl Question for Selected {
         let mut seen = Answers::default();
         for _ in 0..n {
             self.answered[..self.words].copy_from_slice(&self.asked[..self.words]);
-            let mut time = no_time();
+            let mut time = zero_timeout();
             let (set, time) = (self.answered.as_mut_ptr() as usize, &raw mut time as usize);
             // SAFETY: OWN-BUFFER: a set has room for the highest descriptor; OPEN. The timeout is zero both as a
             // `timeval` and as a `timespec`.
@@ -116,7 +117,7 @@ pub struct Registered {
 }
 
 impl Registered {
-    /// Registers the descriptors, to be asked whether they can be read.
+    /// Registers the descriptors, for questions whether they can be read.
     ///
     /// # Errors
     /// The refusal of `epoll_create1` or `epoll_ctl`; regular files cannot be registered.
@@ -138,20 +139,20 @@ impl Question for Registered {
     }
 }
 
-/// Lowest number of the other ends, so that the descriptors that are asked about keep small numbers, which select(2)
-/// needs.
+/// The lowest number of the other ends. They are moved up so that the watched descriptors have the small numbers that
+/// select(2) needs.
 const OTHER_ENDS: i32 = 1_100;
-/// Descriptors that the measuring process has open for other purposes, at most.
+/// The most descriptors that the measuring process has open for other purposes.
 const SPARE: usize = 64;
 
-/// What the descriptors refer to.
+/// The kind of the files to which the descriptors refer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// One regular file, opened many times. It is always ready.
     File,
-    /// A pipe each, with its other end open.
+    /// A pipe for each descriptor, with its other end open.
     Pipe,
-    /// A TCP connection each over loopback, with its other end open.
+    /// A TCP connection over loopback for each descriptor, with its other end open.
     Tcp,
 }
 
@@ -242,7 +243,7 @@ impl FileLimit {
 impl Drop for FileLimit {
     fn drop(&mut self) {
         if let Some((soft, hard)) = self.before {
-            // Lowering what was raised is always allowed.
+            // Lowering the limit again is always allowed.
             let _ = setrlimit(Resource::RLIMIT_NOFILE, soft, hard);
         }
     }

@@ -1,4 +1,4 @@
-//! A wake-up on every CPU at the same moment: until the last one runs.
+//! Wake-ups on every CPU at the same moment, timed until the last CPU runs its task.
 
 use super::{COARSE_SLEEP, IDLE_STATES, Setting};
 use crate::kit::contract::*;
@@ -14,11 +14,11 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
-/// Between two moments: a CPU that is late by less misses none.
+/// The time between two moments, ns. A CPU that is late by less misses no moment.
 const SLEEP_NS: u64 = COARSE_SLEEP.as_nanos() as u64;
-/// Moments of one turn of the crew.
+/// The most moments in one turn of the crew.
 const MOMENTS: usize = 256;
-/// A lateness that none has: the sleep ended before its moment.
+/// The value in place of a lateness if a sleep ended before its moment.
 const EARLY: u64 = u64::MAX;
 
 pub(super) fn every_cpu_case(setting: Setting) -> Case {
@@ -35,24 +35,24 @@ pub(super) fn every_cpu_case(setting: Setting) -> Case {
     case.predict(60_000.0, slack + 6_000.0, why)
 }
 
-/// Wake-ups of the measuring CPU, and of the others by `turn`.
+/// The set-up of wake-ups on all CPUs. The measuring CPU sleeps by itself; the others run `turn`.
 pub fn every_cpu_set_up(setting: Setting, turn: Turn) -> SetUp {
     set_up(move |place| Sleepers::start(place, setting, turn))
 }
 
 /// The moments of a turn, which all tasks share.
 pub struct Moments {
-    /// The moment of the first, ns of CLOCK_MONOTONIC; each of the others is one sleep later.
+    /// The first moment, ns of CLOCK_MONOTONIC. Each further moment is one sleep later.
     first_ns: AtomicU64,
     /// The greatest lateness at each moment, ns.
     latest_ns: [AtomicU64; MOMENTS],
-    /// Wake-ups of all tasks in this turn.
+    /// The number of wake-ups of all tasks in this turn.
     noted: AtomicU64,
 }
 
 impl Moments {
-    /// Sleeps until each of the first `count` moments, and notes how late it was. Returns 0, or the negative error number of a
-    /// sleep that was refused.
+    /// Sleeps until each of the first `count` moments, and notes the lateness of each wake-up. Returns 0, or the negative error
+    /// number of a sleep that failed.
     fn sleep_through(&self, count: usize) -> i64 {
         let first = self.first_ns.load(SeqCst);
         for (latest, number) in self.latest_ns[..count].iter().zip(0..) {
@@ -69,13 +69,13 @@ impl Moments {
     }
 }
 
-/// What the other CPUs do in a turn.
+/// The function that the tasks on the other CPUs run in a turn. Returns 0 or a negative error number.
 pub type Turn = fn(&Moments, usize) -> i64;
 
 struct Sleepers {
     crew: Crew,
     moments: Arc<Moments>,
-    /// Of the crew and the measuring one.
+    /// The number of tasks: those of the crew and the measuring one.
     tasks: usize,
     _class: Option<RealTime>,
     _shallow: Option<ShallowIdle>,
@@ -91,7 +91,7 @@ impl Sleepers {
         let crew = Crew::start(Kind::Thread, &place.cpus.others, |_| {
             let (moments, mut class) = (Arc::clone(&moments), None);
             Ok(move |count: u64| {
-                // Entered by the thread itself; it sleeps between two turns.
+                // The thread itself must enter the class. It sleeps between two turns.
                 if class.is_none() {
                     class = enter().ok();
                 }
@@ -102,9 +102,9 @@ impl Sleepers {
         Ok(Self { crew, moments, tasks: place.cpus.others.len() + 1, _class: enter()?, _shallow })
     }
 
-    /// All CPUs sleep until each of this number of moments. The latest wake-ups are in `moments`.
+    /// Makes all CPUs sleep until each of `count` moments. Afterwards `moments` holds the greatest lateness of each.
     fn take_turn(&mut self, count: usize) -> Result<()> {
-        /// Until the first moment: every task has begun its turn by then.
+        /// Time until the first moment, ns. By then every task has begun its turn.
         const AHEAD: u64 = 100_000;
         self.moments.latest_ns.iter().for_each(|latest| latest.store(0, SeqCst));
         self.moments.noted.store(0, SeqCst);
@@ -126,15 +126,15 @@ impl Subject for Sleepers {
         while left > 0 {
             let count = left.min(MOMENTS);
             self.take_turn(count)?;
-            // When all were awake, ns after the first moment. A wake-up that is late reaches into the next sleep, and that time
-            // passed once.
+            // `awake` is when all tasks were awake, ns after the first moment. A late wake-up extends into the next sleep; that
+            // time is counted only once.
             let (mut due, mut awake) = (0, 0);
             for latest in &self.moments.latest_ns[..count] {
                 let late = latest.load(SeqCst);
                 ensure(late != EARLY, || {
                     Error::Disproved("a CPU woke before its moment: that was no sleep until then".into())
                 })?;
-                // Computed, and not timed by a bracket: it begins at a moment, where no code runs.
+                // Computed and not timed by a bracket, because the time begins at a moment when no code runs.
                 clock.record_bracket(ticks(late));
                 let before = awake.max(due);
                 awake = awake.max(due + late);
@@ -151,7 +151,7 @@ impl Subject for Sleepers {
     }
 }
 
-/// The claim that the tasks of all CPUs slept. One that is late finds that the next moment has passed.
+/// The claim that the tasks of all CPUs slept. A task that is late may find the next moment passed, and then does not sleep.
 fn claim_all_slept(delta: &Delta, iterations: u64) -> Judged {
     let stayed = all_partners_stayed(delta, iterations)?;
     let others = delta.partners.map_or(0, |partners| partners.fewest_voluntary);
@@ -177,7 +177,7 @@ mod tests {
         }
         let clock = Clock::start_up();
         let mut sleepers = Sleepers::start(&place, IDLE, Moments::sleep_through).unwrap();
-        // More than fit into one turn.
+        // More moments than fit into one turn.
         let ticks = sleepers.run(MOMENTS as u64 + 3, &clock).unwrap();
         assert!(ticks > Ticks(0));
         let filled = |range: std::ops::Range<usize>| {

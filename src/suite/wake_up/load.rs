@@ -1,5 +1,5 @@
-//! Requests that come at a given rate, as schbench sends them: the 99th percentile of the time until they are answered, and the
-//! rate from which on it is too long.
+//! Requests at a given rate, as schbench sends them: the 99th percentile of the time until they are answered, and the rate from
+//! which on that percentile is too long.
 
 use super::request::{MULTIPLICATIONS, Work, await_word, now_ns, time_alone_ns};
 use crate::kit::contract::*;
@@ -19,9 +19,9 @@ use std::time::Duration;
 /// Loads, percent of what the workers can do, and whether a default run measures them.
 pub(super) const LOADS: [(u32, bool); 6] =
     [(25, false), (50, false), (75, true), (90, false), (100, false), (125, false)];
-/// Requests of a round for each worker: one in a hundred is late where each CPU falls behind once.
+/// Requests in a round for each worker: one request in a hundred is late if each CPU falls behind once.
 const REQUESTS: usize = 100;
-/// The most workers: one sender keeps up with them.
+/// The most workers. One sender can keep up with this number.
 const MOST_WORKERS: usize = 16;
 /// A request must be answered in this time, ns: ten times its work.
 const BOUND_NS: f64 = 1e6;
@@ -48,13 +48,13 @@ pub(super) fn load_case((percent, is_default): (u32, bool)) -> Case {
         .predict(ideal, 200_000.0, why)
 }
 
-/// Requests that keep the CPUs busy to `percent`, of which each is answered after `work`.
+/// The set-up of requests that keep the CPUs busy to `percent`. Each is answered after `work`.
 pub fn load_set_up(percent: u32, work: Work) -> SetUp {
     set_up(move |place| Load::start(place, percent, work))
 }
 
-/// When requests are due, ns after the start of a round: random and independent, the same in every round and every run. The CPUs
-/// together do one in `work_ns`.
+/// The times at which requests are due, ns after the start of a round. They are random and independent, and the same in every round
+/// and run. All CPUs together serve one request in `work_ns`.
 fn arrivals_ns(requests: usize, work_ns: f64, percent: u32) -> Vec<u64> {
     let (mut random, mut due) = (Random::new(1), 0.0);
     let mean = work_ns * 100.0 / f64::from(percent);
@@ -65,7 +65,7 @@ fn arrivals_ns(requests: usize, work_ns: f64, percent: u32) -> Vec<u64> {
     (0..requests).map(|_| next()).collect()
 }
 
-/// The 99th percentile if each request were begun as soon as it is due and one of the workers is free.
+/// The 99th percentile of the latency, ns, if each request began as soon as it is due and a worker is free.
 fn ideal_p99_ns(due: &[u64], work_ns: f64, workers: usize) -> f64 {
     let mut free = vec![0.0_f64; workers];
     let mut latency = |due: f64| {
@@ -76,22 +76,22 @@ fn ideal_p99_ns(due: &[u64], work_ns: f64, workers: usize) -> f64 {
     percentile(&due.iter().map(|&due| latency(due as f64)).collect::<Vec<_>>(), 99.0)
 }
 
-/// A request: when a worker took it and when it was done, ns.
+/// The times of a request, ns: when a worker took it, and when its work was done.
 #[derive(Default)]
 struct Slot {
     taken_ns: AtomicU64,
     done_ns: AtomicU64,
 }
 
-/// What the sender and the workers share.
+/// The state that the sender and the workers share.
 struct Counter {
     slots: Vec<Slot>,
-    /// Requests of this round that were sent, that a worker took, and that are done.
+    /// The numbers of requests in this round that were sent, that a worker took, and that are done.
     sent: AtomicUsize,
     taken: AtomicUsize,
     done: AtomicU32,
-    /// Changes with each request. Workers sleep on it.
-    bell: AtomicU32,
+    /// The futex word on which workers sleep. It changes with each request.
+    wake_word: AtomicU32,
 }
 
 impl Counter {
@@ -101,12 +101,14 @@ impl Counter {
         self.taken.store(0, SeqCst);
     }
 
+    /// Sends one request, and wakes a worker if one sleeps.
     fn send(&self) {
         self.sent.fetch_add(1, SeqCst);
-        self.bell.fetch_add(1, SeqCst);
-        wake(&self.bell, Reach::Private);
+        self.wake_word.fetch_add(1, SeqCst);
+        wake(&self.wake_word, Reach::Private);
     }
 
+    /// Takes the oldest request that no worker has taken; `None` if there is none.
     fn take(&self) -> Option<&Slot> {
         let next = |taken| (taken < self.sent.load(SeqCst)).then_some(taken + 1);
         self.taken.fetch_update(SeqCst, SeqCst, next).ok().map(|number| &self.slots[number])
@@ -114,9 +116,9 @@ impl Counter {
 
     /// A worker's step: one request, or a sleep until one is sent.
     fn work_or_wait(&self, work: Work) {
-        let bell = self.bell.load(SeqCst);
+        let wake_word = self.wake_word.load(SeqCst);
         let Some(slot) = self.take() else {
-            wait(&self.bell, bell, Reach::Private);
+            wait(&self.wake_word, wake_word, Reach::Private);
             return;
         };
         slot.taken_ns.store(now_ns(), SeqCst);
@@ -129,11 +131,11 @@ impl Counter {
 }
 
 struct Load {
-    /// They move between CPUs on purpose, so they are not reported as partners, which stay.
+    /// They move between CPUs on purpose, so they are not reported as partners, which must stay on their CPUs.
     workers: Vec<Partner>,
     counter: Arc<Counter>,
     due_ns: Vec<u64>,
-    /// What the work takes on a CPU of its own, ns.
+    /// The time of the work on an undisturbed CPU, ns.
     alone_ns: f64,
 }
 
@@ -144,13 +146,13 @@ impl Load {
         let alone_ns = time_alone_ns() as f64;
         let due_ns = arrivals_ns(REQUESTS * count, alone_ns / count as f64, percent);
         let slots = due_ns.iter().map(|_| Slot::default()).collect();
-        let (sent, taken, done, bell) = Default::default();
-        let counter = Arc::new(Counter { slots, sent, taken, done, bell });
+        let (sent, taken, done, wake_word) = Default::default();
+        let counter = Arc::new(Counter { slots, sent, taken, done, wake_word });
         let workers = (0..count).map(|_| start_worker(&counter, here, work)).collect::<Result<_>>()?;
         Ok(Self { workers, counter, due_ns, alone_ns })
     }
 
-    /// Sends a round of requests, each when it is due. Returns the 99th percentile of the times until they were done.
+    /// Sends a round of requests, each when it is due. Returns the 99th percentile of the times until they were done, ns.
     fn round_p99_ns(&mut self) -> Result<f64> {
         self.counter.begin_round();
         let began = now_ns();
@@ -191,8 +193,8 @@ fn start_worker(counter: &Arc<Counter>, here: usize, work: Work) -> Result<Partn
         0
     });
     let nudge = move || {
-        nudged.bell.fetch_add(1, SeqCst);
-        wake_all(&nudged.bell, Reach::Private);
+        nudged.wake_word.fetch_add(1, SeqCst);
+        wake_all(&nudged.wake_word, Reach::Private);
     };
     Partner::start(Kind::Thread, (here, Class::Ordinary), step, nudge)
 }
@@ -200,7 +202,7 @@ fn start_worker(counter: &Arc<Counter>, here: usize, work: Work) -> Result<Partn
 impl Subject for Load {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         let ticks = |ns: f64| Ticks((ns * clock.hz() / 1e9) as u64);
-        // Computed, and not timed by a bracket: it is a percentile of times that end in other threads.
+        // Computed and not timed by a bracket: the figure is a percentile of times that end in other threads.
         (0..iterations).map(|_| Ok(clock.record_bracket(ticks(self.round_p99_ns()?)))).sum()
     }
 
@@ -235,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn every_request_is_answered_and_one_without_work_is_caught() {
+    fn every_request_is_answered_and_an_answer_without_work_is_rejected() {
         let place = test_place(&std::env::temp_dir(), Scale::Smoke);
         let clock = Clock::start_up();
         let mut honest = Load::start(&place, 50, arch::multiply_chain).unwrap();

@@ -1,4 +1,4 @@
-//! A request to a sleeping worker, beside tasks that keep every CPU busy: when the worker runs, and when it has done its work.
+//! A request to a sleeping worker, beside tasks that keep every CPU busy, timed until the worker runs or has done its work.
 
 use super::PAUSE;
 use crate::kit::contract::*;
@@ -13,20 +13,20 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::time::Duration;
 
-/// The work of a request, multiplications of which each needs the one before: 0.1 ms at 3 GHz.
+/// The work of a request: this number of multiplications, each of which needs the result of the one before; 0.1 ms at 3 GHz.
 pub(super) const MULTIPLICATIONS: u64 = 100_000;
 /// Busy tasks of each CPU, and whether a default run measures the setting.
 const BUSY: [(&str, usize, bool); 3] =
     [("idle", 0, false), ("busy-1-per-cpu", 1, true), ("busy-2-per-cpu", 2, false)];
-/// How long a worker may take, ns: hundreds of time slices.
+/// The time limit for a worker, ns: hundreds of time slices.
 const PATIENCE_NS: u64 = 5_000_000_000;
 
-/// What is timed, from the moment at which the request is sent.
+/// The end of the timed interval, which begins when the request is sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Until {
     /// The worker runs.
     WorkerRuns,
-    /// It has answered.
+    /// The worker has answered.
     WorkIsDone,
 }
 
@@ -61,12 +61,12 @@ fn request_case(
         .predict(work + if busy == 0 { 60_000.0 } else { 5_000.0 }, 10_000.0, why)
 }
 
-/// Requests beside `busy` tasks on each CPU, of which each is answered after `work`.
+/// The set-up of requests beside `busy` tasks on each CPU. Each request is answered after `work`.
 pub fn request_set_up(until: Until, busy: usize, work: Work) -> SetUp {
     set_up(move |place| Requests::start(place, until, busy, work))
 }
 
-/// What the two threads share.
+/// The state that the measuring thread and the worker share.
 #[derive(Default)]
 struct Desk {
     /// Number of the last request. The worker sleeps on it.
@@ -80,12 +80,12 @@ struct Desk {
 }
 
 struct Requests {
-    /// The busy tasks. The worker moves between CPUs on purpose, so it is not reported as a partner, which stays.
+    /// The busy tasks. The worker moves between CPUs on purpose, so it is not reported as a partner, which must stay on its CPU.
     busy: Vec<Partner>,
     worker: Partner,
     desk: Arc<Desk>,
     until: Until,
-    /// The least time of the work, ns: half of what it takes alone, since the worker's core may be faster.
+    /// The least time of the work, ns: half of its time alone, since the worker's core may be faster.
     least_work_ns: u64,
 }
 
@@ -127,7 +127,7 @@ impl Requests {
         Ok(Self { busy, worker, desk, until, least_work_ns })
     }
 
-    /// Sends a request when the worker can be expected to sleep, and waits for the answer. Returns the latency, ns; `None` if
+    /// Pauses so that the worker falls asleep, sends a request, and waits for the answer. Returns the latency, ns, or `None` if
     /// the worker did not sleep.
     fn latency_ns(&mut self) -> Result<Option<u64>> {
         std::thread::sleep(PAUSE);
@@ -152,7 +152,7 @@ impl Requests {
     }
 }
 
-/// Sleeps until this word of workers that began at `since`, ns, has the value.
+/// Sleeps until `word` has the value `wanted`. Fails if a worker died, or 5 s after `since` (ns).
 pub(super) fn await_word(
     word: &AtomicU32,
     wanted: u32,
@@ -182,6 +182,7 @@ impl Desk {
         wake(&self.request, Reach::Private);
     }
 
+    /// Does the work, notes its times and whether the worker slept, and wakes the measuring thread.
     fn answer(&self, request: u32, slept: bool, work: Work) {
         self.woken_ns.store(now_ns(), SeqCst);
         black_box(work(black_box(MULTIPLICATIONS)));
@@ -194,7 +195,7 @@ impl Desk {
 
 impl Subject for Requests {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        /// Requests of which one must find the worker asleep.
+        /// The most requests until one must find the worker asleep.
         const TRIES: u64 = 10;
         let (mut sum, mut done, mut tries) = (Ticks(0), 0, TRIES * iterations);
         while done < iterations {
@@ -202,7 +203,7 @@ impl Subject for Requests {
                 Error::Disturbed(format!("the worker slept before fewer than one of {TRIES} requests"))
             })?;
             if let Some(ns) = self.latency_ns()? {
-                // Computed, and not timed by a bracket: it ends in another thread.
+                // Computed and not timed by a bracket, because the time ends in another thread.
                 sum += clock.record_bracket(Ticks((ns as f64 * clock.hz() / 1e9) as u64));
                 done += 1;
             }

@@ -1,8 +1,8 @@
-//! The crates depend on each other in one direction, and each on what its purpose needs: the map of `README.md`.
+//! Rule: the crates depend on each other in one direction, and each only on those that its purpose needs (the map of `README.md`).
 
 use crate::house::House;
 
-/// Each crate with the crates that its code may name. What only tests name (`[dev-dependencies]`) is free.
+/// Each crate with the crates that its code may name. Crates that only tests name (`[dev-dependencies]`) are not checked.
 const ARROWS: [(&str, &[&str]); 15] = [
     ("platform", &[]),
     ("statistic", &[]),
@@ -38,7 +38,7 @@ const ROOT: &str = "syscost";
 
 pub fn complaints(house: &House) -> Vec<String> {
     let manifests = house.files().filter_map(|(path, text)| Some((crate_of(path)?, path, text)));
-    manifests.flat_map(|(name, path, text)| arrows(name, path, text)).collect()
+    manifests.flat_map(|(name, path, text)| dependency_complaints(name, path, text)).collect()
 }
 
 /// The crate whose manifest lies at this path.
@@ -51,7 +51,7 @@ fn crate_of(path: &str) -> Option<&str> {
     (!name.contains('/')).then_some(name)
 }
 
-fn arrows(name: &str, path: &str, manifest: &str) -> Vec<String> {
+fn dependency_complaints(name: &str, path: &str, manifest: &str) -> Vec<String> {
     let Some((_, allowed)) = ARROWS.iter().find(|(from, _)| *from == name) else {
         return vec![format!("{path}: tests/tidy/rule/arrow.rs does not say what the crate {name} may name")];
     };
@@ -74,7 +74,7 @@ fn dependencies(manifest: &str) -> impl Iterator<Item = &str> {
 mod tests {
     use super::*;
 
-    fn said(path: &str, named: &str) -> usize {
+    fn complaint_count(path: &str, named: &str) -> usize {
         let manifest = format!(
             "[package]\nname = \"x\"\n\n[dependencies]\n{named}\n\n[dev-dependencies]\nsyscost = 1\n"
         );
@@ -84,10 +84,10 @@ mod tests {
     #[test]
     fn an_arrow_that_is_not_on_the_map_is_found() {
         let engine = "crates/engine/Cargo.toml";
-        assert_eq!(said(engine, "libc = \"1\"\nsyscost-platform.workspace = true"), 0);
-        assert_eq!(said(engine, "syscost-analysis.workspace = true"), 1);
-        assert_eq!(said(engine, "syscost = { path = \"../..\" }"), 1);
-        assert_eq!(said("Cargo.toml", "syscost-kernels = { workspace = true }"), 1);
-        assert_eq!(said("crates/new/Cargo.toml", ""), 1);
+        assert_eq!(complaint_count(engine, "libc = \"1\"\nsyscost-platform.workspace = true"), 0);
+        assert_eq!(complaint_count(engine, "syscost-analysis.workspace = true"), 1);
+        assert_eq!(complaint_count(engine, "syscost = { path = \"../..\" }"), 1);
+        assert_eq!(complaint_count("Cargo.toml", "syscost-kernels = { workspace = true }"), 1);
+        assert_eq!(complaint_count("crates/new/Cargo.toml", ""), 1);
     }
 }

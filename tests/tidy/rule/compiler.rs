@@ -8,7 +8,7 @@ use std::process::Command;
 /// Major and minor number of a compiler.
 type Version = (u32, u32);
 
-/// The first that accepts `if let … && …`. Clippy watches the library (`incompatible_msrv`), and not the language.
+/// The first version that accepts `if let … && …`. Clippy checks the library (`incompatible_msrv`), but not the language.
 const LET_CHAINS: Version = (1, 88);
 
 pub fn complaints(house: &House) -> Vec<String> {
@@ -59,7 +59,7 @@ fn joins_more(from_let: &str) -> bool {
     false
 }
 
-/// The dependencies, those of tests among them, that need a newer compiler than the workspace names; an error without cargo.
+/// The dependencies, those of tests included, that need a newer compiler than the workspace names. Without cargo an error.
 pub fn newer_dependencies(root: &Path) -> Result<Vec<String>, String> {
     let platform = "--filter-platform=x86_64-unknown-linux-gnu";
     let words = ["metadata", "--format-version=1", "--locked", "--offline", platform];
@@ -80,7 +80,7 @@ pub fn newer_dependencies(root: &Path) -> Result<Vec<String>, String> {
 mod tests {
     use super::*;
 
-    fn said(version: &str, text: &str) -> Vec<String> {
+    fn complaints_on(version: &str, text: &str) -> Vec<String> {
         let manifest = format!("[workspace.package]\nrust-version = \"{version}\"\n");
         complaints(&House::default().with("Cargo.toml", &manifest).with("src/x.rs", text))
     }
@@ -92,8 +92,8 @@ mod tests {
             "if let [a] = b\n    && a.c {}",
             "while let Some(a) = f(&|| b && c)\n && d {}",
         ] {
-            assert_eq!(said("1.86", chain).len(), 1, "{chain}");
-            assert_eq!(said("1.88", chain), [""; 0]);
+            assert_eq!(complaints_on("1.86", chain).len(), 1, "{chain}");
+            assert_eq!(complaints_on("1.88", chain), [""; 0]);
         }
     }
 
@@ -106,7 +106,7 @@ mod tests {
             "if a && b { let c = 1; }",
             "// if a && let b",
         ] {
-            assert_eq!(said("1.86", none), [""; 0], "{none}");
+            assert_eq!(complaints_on("1.86", none), [""; 0], "{none}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `unsafe` is spoken on one floor, and every block there says which invariant makes it sound.
+//! Rule: only certain files contain `unsafe`, and every block there names the invariant that makes it sound.
 
 use crate::code::{code, is_of_a_word, line, manual, words};
 use crate::house::House;
@@ -12,7 +12,7 @@ pub fn complaints(house: &House) -> Vec<String> {
 
 fn file_complaints(path: &str, text: &str) -> Vec<String> {
     let code = code(text);
-    if !may(path) {
+    if !may_use_unsafe(path) {
         let places = words(&code, "unsafe").chain(code.find("allow(unsafe_code)"));
         return places
             .map(|at| {
@@ -23,24 +23,24 @@ fn file_complaints(path: &str, text: &str) -> Vec<String> {
             })
             .collect();
     }
-    let mut said = without_reason(path, text, &code);
-    said.extend(without_declaration(path, text));
+    let mut said = blocks_without_reason(path, text, &code);
+    said.extend(undeclared_invariants(path, text));
     if code.contains("#![allow(unsafe_code)]") && invariants(text).is_none() {
         said.push(format!("{path}: it allows unsafe code and has no `# Invariants` in its `//!`"));
     }
     said
 }
 
-/// The rooms that touch memory by address: the platform, what groups share, the operations of a group, and the plugin, which is called
-/// by an emulator. The group that README.md adds is an example of such a group.
-fn may(path: &str) -> bool {
+/// Whether a file may contain `unsafe`: one of the platform, of the shared parts of groups, an operation of a group, or the plugin,
+/// which an emulator calls. The group that README.md adds is an example of such a group.
+fn may_use_unsafe(path: &str) -> bool {
     let is_operation = || path.rsplit('/').next().is_some_and(|file| file.starts_with("operation"));
     ["crates/platform/", "src/kit/", "crates/kernels/plugin/"].iter().any(|room| path.starts_with(room))
         || (["src/suite/", "fixtures/example_group/"].iter().any(|room| path.starts_with(room))
             && is_operation())
 }
 
-fn without_reason(path: &str, text: &str, code: &str) -> Vec<String> {
+fn blocks_without_reason(path: &str, text: &str, code: &str) -> Vec<String> {
     let lines: Vec<_> = text.lines().collect();
     let blocks = words(code, "unsafe").filter(|at| {
         let next = code[at + "unsafe".len()..].trim_start();
@@ -53,7 +53,7 @@ fn without_reason(path: &str, text: &str, code: &str) -> Vec<String> {
     bare.map(|number| format!("{path}:{number}: unsafe without a SAFETY comment near above it")).collect()
 }
 
-fn without_declaration(path: &str, text: &str) -> Vec<String> {
+fn undeclared_invariants(path: &str, text: &str) -> Vec<String> {
     let declared = invariants(text).unwrap_or_default();
     let comments =
         text.lines().zip(1..).filter_map(|(l, number)| Some((l.split_once("// SAFETY:")?.1, number)));
@@ -65,12 +65,12 @@ fn without_declaration(path: &str, text: &str) -> Vec<String> {
         .collect()
 }
 
-/// What the file says under `# Invariants`.
+/// The text of the file under `# Invariants`.
 fn invariants(text: &str) -> Option<String> {
     manual(text).split_once("# Invariants\n").map(|(_, after)| after.to_owned())
 }
 
-/// The names in capitals that a reason begins with: one, or several with commas between.
+/// The names in capitals at the beginning of a reason: one, or several separated by commas.
 fn cited(reason: &str) -> Vec<&str> {
     let mut names = Vec::new();
     let mut rest = reason.trim_start();
@@ -96,42 +96,56 @@ mod tests {
     const GOOD: &str = "//! Words.\n//!\n//! # Invariants\n//!\n//! * **PURE**: it is.\n#![allow(unsafe_code)]\n\n\
                         fn f() {\n    // SAFETY: PURE. And more.\n    let x = 1\n        + unsafe { g() };\n}\n";
 
-    fn said(path: &str, text: &str) -> Vec<String> {
+    fn complaints_on(path: &str, text: &str) -> Vec<String> {
         complaints(&House::default().with(path, text))
     }
 
     #[test]
-    fn unsafe_is_spoken_on_one_floor() {
-        assert_eq!(said("crates/platform/src/x.rs", GOOD), [""; 0]);
-        assert_eq!(said("src/trial/x.rs", GOOD).len(), 2, "the block and the permission");
-        assert_eq!(said("src/trial/x.rs", "// unsafe\n#![deny(unsafe_code)]\nf(\"unsafe\")"), [""; 0]);
+    fn unsafe_is_allowed_in_certain_files_only() {
+        assert_eq!(complaints_on("crates/platform/src/x.rs", GOOD), [""; 0]);
+        assert_eq!(complaints_on("src/trial/x.rs", GOOD).len(), 2, "the block and the permission");
+        assert_eq!(
+            complaints_on("src/trial/x.rs", "// unsafe\n#![deny(unsafe_code)]\nf(\"unsafe\")"),
+            [""; 0]
+        );
     }
 
     #[test]
     fn a_block_without_a_reason_is_found() {
-        let said = said("crates/platform/src/x.rs", &GOOD.replace("// SAFETY: PURE.", "// PURE."));
+        let said = complaints_on("crates/platform/src/x.rs", &GOOD.replace("// SAFETY: PURE.", "// PURE."));
         assert_eq!(said, ["crates/platform/src/x.rs:11: unsafe without a SAFETY comment near above it"]);
-        assert_eq!(super::tests::said("crates/platform/src/y.rs", "unsafe impl Send for T {}").len(), 1);
-        assert_eq!(super::tests::said("crates/platform/src/y.rs", "pub unsafe fn f() {}").len(), 0);
+        assert_eq!(
+            super::tests::complaints_on("crates/platform/src/y.rs", "unsafe impl Send for T {}").len(),
+            1
+        );
+        assert_eq!(super::tests::complaints_on("crates/platform/src/y.rs", "pub unsafe fn f() {}").len(), 0);
     }
 
     #[test]
-    fn an_invariant_that_nobody_declared_is_found() {
-        let said =
-            said("crates/platform/src/x.rs", &GOOD.replace("SAFETY: PURE.", "SAFETY: PURE, OWN-WORD: both."));
+    fn an_undeclared_invariant_is_found() {
+        let said = complaints_on(
+            "crates/platform/src/x.rs",
+            &GOOD.replace("SAFETY: PURE.", "SAFETY: PURE, OWN-WORD: both."),
+        );
         assert_eq!(said, ["crates/platform/src/x.rs:9: OWN-WORD is not among the file's `# Invariants`"]);
     }
 
     #[test]
     fn a_reason_in_plain_words_needs_no_declaration() {
         assert_eq!(
-            said("crates/platform/src/x.rs", &GOOD.replace("SAFETY: PURE.", "SAFETY: PR_SET_NAME copies.")),
+            complaints_on(
+                "crates/platform/src/x.rs",
+                &GOOD.replace("SAFETY: PURE.", "SAFETY: PR_SET_NAME copies.")
+            ),
             [""; 0]
         );
     }
 
     #[test]
     fn a_permission_without_invariants_is_found() {
-        assert_eq!(said("crates/platform/src/x.rs", &GOOD.replace("# Invariants", "# Notes")).len(), 2);
+        assert_eq!(
+            complaints_on("crates/platform/src/x.rs", &GOOD.replace("# Invariants", "# Notes")).len(),
+            2
+        );
     }
 }

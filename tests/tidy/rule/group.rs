@@ -1,19 +1,26 @@
-//! One name five times: a group is its source, its bench target, its entry in the manifest, its row in the
-//! list, and its ids; and its source is its manual.
+//! Rule: a group has one name in five places: its source, its bench target, its entry in the manifest, its row in the
+//! list, and its ids. The source begins with the manual of the group.
 
 use crate::code::{code, manual};
 use crate::house::House;
 
-/// What a manual answers, in this order, so that a question left open is seen.
+/// The headings of a manual, in this order, so that a missing answer is noticed.
 const HEADINGS: [&str; 6] =
     ["What is timed", "What is not", "How we know", "What fools it", "Reading the number", "Source"];
 
-/// The characters of a manual's first sentence at most: it is the group's line in a list.
+/// The most characters of a manual's first sentence, which is the line of the group in a list.
 const SUMMARY: usize = 60;
 
 pub fn complaints(house: &House) -> Vec<String> {
     groups(house)
-        .flat_map(|(name, text)| [wiring(house, name, text), order(name, text), summary(name, text)].concat())
+        .flat_map(|(name, text)| {
+            [
+                wiring_complaints(house, name, text),
+                heading_complaints(name, text),
+                summary_complaints(name, text),
+            ]
+            .concat()
+        })
         .collect()
 }
 
@@ -25,8 +32,8 @@ pub fn groups(house: &House) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-fn wiring(house: &House, name: &str, text: &str) -> Vec<String> {
-    let entry = entry(house.text("Cargo.toml"), name);
+fn wiring_complaints(house: &House, name: &str, text: &str) -> Vec<String> {
+    let entry = bench_entry(house.text("Cargo.toml"), name);
     let has = |line: &str| entry.contains(&line);
     let listed = listed(house.text("src/suite.rs"));
     let ids = house.text("fixtures/ids.txt");
@@ -51,7 +58,7 @@ fn wiring(house: &House, name: &str, text: &str) -> Vec<String> {
 }
 
 /// The lines of the `[[bench]]` entry of this name; none if there is no such entry.
-fn entry<'a>(manifest: &'a str, name: &str) -> Vec<&'a str> {
+fn bench_entry<'a>(manifest: &'a str, name: &str) -> Vec<&'a str> {
     let named = format!("name = \"{name}\"");
     let entries = manifest.split("[[bench]]").skip(1).map(|after| {
         let lines = after.lines().take_while(|line| !line.starts_with('['));
@@ -69,7 +76,7 @@ pub fn listed(text: &str) -> Vec<&str> {
     names.filter(|name| !name.is_empty() && !name.contains(']')).collect()
 }
 
-fn order(name: &str, text: &str) -> Vec<String> {
+fn heading_complaints(name: &str, text: &str) -> Vec<String> {
     let manual = format!("\n{}", manual(text));
     let sections: Vec<_> =
         manual.split("\n# ").skip(1).map(|s| s.split_once('\n').unwrap_or((s, ""))).collect();
@@ -85,7 +92,7 @@ fn order(name: &str, text: &str) -> Vec<String> {
 }
 
 /// The first sentence under `# What is timed`, as `scripts/groups` cuts it out, is short.
-fn summary(name: &str, text: &str) -> Vec<String> {
+fn summary_complaints(name: &str, text: &str) -> Vec<String> {
     let manual = manual(text);
     let timed = manual.split_once("# What is timed\n").map_or("", |(_, timed)| timed).replace('\n', " ");
     let sentence =

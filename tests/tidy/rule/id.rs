@@ -1,4 +1,4 @@
-//! Ids are a wire format: `fixtures/ids.txt` lists them, in the order in which the groups run.
+//! Rule: ids are a wire format, and `fixtures/ids.txt` lists them in the order in which the groups run.
 
 use super::group::listed;
 use crate::house::House;
@@ -19,7 +19,7 @@ pub fn complaints(house: &House) -> Vec<String> {
         let twice = (!seen.insert(id)).then_some("stands here for the second time");
         said.extend(form.into_iter().chain(twice).map(|why| format!("{PATH}:{number}: {id} {why}")));
     }
-    said.extend(disorder(&ids, &listed(house.text("src/suite.rs"))));
+    said.extend(order_complaint(&ids, &listed(house.text("src/suite.rs"))));
     said
 }
 
@@ -32,7 +32,7 @@ fn has_form(id: &str) -> bool {
     (2..=3).contains(&parts.len()) && parts.iter().all(is_plain) && is_short
 }
 
-fn disorder(ids: &[&str], groups: &[&str]) -> Option<String> {
+fn order_complaint(ids: &[&str], groups: &[&str]) -> Option<String> {
     let mut order: Vec<_> = ids.iter().filter_map(|id| id.split('/').next()).collect();
     order.dedup();
     let sentence =
@@ -44,31 +44,31 @@ fn disorder(ids: &[&str], groups: &[&str]) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn said(ids: &str) -> Vec<String> {
+    fn complaints_on(ids: &str) -> Vec<String> {
         let groups = "pub const GROUPS: &[Group] = &[call::GROUP, pipe::GROUP];";
         complaints(&House::default().with(PATH, ids).with("src/suite.rs", groups))
     }
 
     #[test]
     fn ids_have_a_form() {
-        assert_eq!(said("call/u32/0\ncall/plt\npipe/64KiB\n"), [""; 0]);
+        assert_eq!(complaints_on("call/u32/0\ncall/plt\npipe/64KiB\n"), [""; 0]);
         for id in ["call", "call/a/b/c", "call//a", "call/a b", "call/µ", &format!("call/{}", "a".repeat(65))]
         {
-            assert_eq!(said(&format!("{id}\npipe/1B\n")).len(), 1, "{id}");
+            assert_eq!(complaints_on(&format!("{id}\npipe/1B\n")).len(), 1, "{id}");
         }
     }
 
     #[test]
     fn an_id_stands_once() {
         assert_eq!(
-            said("call/a\ncall/a\npipe/1B\n"),
+            complaints_on("call/a\ncall/a\npipe/1B\n"),
             ["fixtures/ids.txt:2: call/a stands here for the second time"]
         );
     }
 
     #[test]
     fn groups_stand_in_the_order_in_which_they_run() {
-        assert_eq!(said("pipe/1B\ncall/a\n").len(), 1);
-        assert_eq!(said("call/a\npipe/1B\ncall/b\n").len(), 1);
+        assert_eq!(complaints_on("pipe/1B\ncall/a\n").len(), 1);
+        assert_eq!(complaints_on("call/a\npipe/1B\ncall/b\n").len(), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! A module is named for what it holds. Names that fit anything hold everything.
+//! Rule: the name of a module describes its content. A module whose name fits anything collects everything.
 
 use crate::code::{code, has_word_then};
 use crate::house::{House, Source};
@@ -11,8 +11,8 @@ pub fn complaints(house: &House) -> Vec<String> {
     files.chain(twins(house)).collect()
 }
 
-/// Files of one name in one package, of which a reader never knows which is meant. Twins by design are the tests of a module, the
-/// operations of a group, what each architecture has, and what is named for a group or a subcommand.
+/// Complaints about files with the same name in one package, which a reader confuses. Allowed are the tests of a module, the
+/// operations of a group, files of each architecture, and files named after a group or a subcommand.
 fn twins(house: &House) -> Vec<String> {
     let mut files: BTreeMap<(Option<&str>, &str), Vec<&str>> = BTreeMap::new();
     for (path, _) in house.rust().filter(|(path, _)| !is_by_design(path)) {
@@ -54,16 +54,16 @@ fn file_complaints(path: &str, text: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn said(path: &str, text: &str) -> usize {
+    fn complaint_count(path: &str, text: &str) -> usize {
         complaints(&House::default().with(path, text)).len()
     }
 
     #[test]
     fn a_name_that_says_nothing_is_found() {
-        assert_eq!(said("src/record/util.rs", ""), 1);
-        assert_eq!(said("tests/common/clock.rs", ""), 1);
-        assert_eq!(said("src/record.rs", "mod misc {\n}"), 1);
-        assert_eq!(said("src/record/utility_bill.rs", "mod tests {\n}"), 0);
+        assert_eq!(complaint_count("src/record/util.rs", ""), 1);
+        assert_eq!(complaint_count("tests/common/clock.rs", ""), 1);
+        assert_eq!(complaint_count("src/record.rs", "mod misc {\n}"), 1);
+        assert_eq!(complaint_count("src/record/utility_bill.rs", "mod tests {\n}"), 0);
     }
 
     #[test]
@@ -78,6 +78,6 @@ mod tests {
 
     #[test]
     fn a_module_is_the_file_of_its_own_name() {
-        assert_eq!(said("src/record/mod.rs", ""), 1);
+        assert_eq!(complaint_count("src/record/mod.rs", ""), 1);
     }
 }

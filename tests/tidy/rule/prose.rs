@@ -1,4 +1,4 @@
-//! Words that comments, messages and the manual do not use, since they hide the subject of a sentence.
+//! Rule: comments, messages and the manual avoid certain words that hide the subject of a sentence.
 
 use crate::code::{code, is_of_a_word, line};
 use crate::house::{House, Source};
@@ -34,7 +34,7 @@ fn is_rust(path: &str) -> bool {
 }
 
 fn file_complaints(path: &str, text: &str) -> Vec<String> {
-    let prose = if is_rust(path) { spoken(text) } else { text.to_owned() };
+    let prose = if is_rust(path) { comments_and_literals(text) } else { text.to_owned() };
     let prose = without_names(&prose);
     let words = split(&prose);
     let refused = WORDS
@@ -48,7 +48,7 @@ fn file_complaints(path: &str, text: &str) -> Vec<String> {
 }
 
 /// The comments and literals of a Rust file, with its code as spaces. Lines stay where they are.
-fn spoken(text: &str) -> String {
+fn comments_and_literals(text: &str) -> String {
     let code = code(text);
     let pairs = code.chars().zip(text.chars());
     let prose: String =
@@ -73,7 +73,7 @@ fn blank_between(line: &str, open: char, close: char) -> String {
     out + rest
 }
 
-/// The words with their places, in small letters. The marks of a comment and of a continued literal are none.
+/// The words in small letters with their positions. The marks of a comment and of a continued literal are not words.
 fn split(text: &str) -> Vec<(usize, String)> {
     let mut words = Vec::new();
     let mut begun = None;
@@ -90,14 +90,14 @@ fn split(text: &str) -> Vec<(usize, String)> {
     words
 }
 
-/// Where these words follow each other.
+/// The positions at which these words follow each other.
 fn places<'a>(words: &'a [(usize, String)], wanted: &'a [&str]) -> impl Iterator<Item = usize> + 'a {
     let runs = words.windows(wanted.len());
     runs.filter(move |run| run.iter().map(|(_, word)| word.as_str()).eq(wanted.iter().copied()))
         .map(|run| run[0].0)
 }
 
-/// Where `who` begins a sentence or a clause, and refers to no noun before it.
+/// The positions at which `who` begins a sentence or a clause, without a noun before it.
 fn clauses_with_who<'a>(prose: &'a str, words: &'a [(usize, String)]) -> impl Iterator<Item = usize> + 'a {
     let begins = |before: Option<&(usize, String)>, at: usize| {
         before.is_none_or(|(start, word)| {
@@ -115,7 +115,7 @@ fn clauses_with_who<'a>(prose: &'a str, words: &'a [(usize, String)]) -> impl It
 mod tests {
     use super::*;
 
-    fn said(path: &str, text: &str) -> Vec<String> {
+    fn complaints_on(path: &str, text: &str) -> Vec<String> {
         complaints(&House::default().with(path, text))
     }
 
@@ -124,13 +124,13 @@ mod tests {
         for (words, _) in WORDS {
             let word = words.join(" ");
             for path in ["README.md", "src/manual/x.md"] {
-                assert_eq!(said(path, &format!("a\nIt is {word}.")).len(), 1, "{path} {word}");
+                assert_eq!(complaints_on(path, &format!("a\nIt is {word}.")).len(), 1, "{path} {word}");
             }
             for text in
                 [format!("//! {word}'s"), format!("f(\"({word})\");"), format!("// {}", word.to_uppercase())]
             {
                 for path in ["src/x.rs", "crates/y/src/x.rs"] {
-                    assert_eq!(said(path, &text).len(), 1, "{path} {text}");
+                    assert_eq!(complaints_on(path, &text).len(), 1, "{path} {text}");
                 }
             }
         }
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn two_words_may_be_on_two_lines() {
-        let said = said("src/x.rs", "/// takes so\n/// many steps\nf(\"so \\\n  many\");");
+        let said = complaints_on("src/x.rs", "/// takes so\n/// many steps\nf(\"so \\\n  many\");");
         let lines: Vec<_> = said.iter().map(|sentence| sentence.split(": ").next().unwrap()).collect();
         assert_eq!(lines, ["src/x.rs:1", "src/x.rs:3"]);
     }
@@ -148,17 +148,17 @@ mod tests {
         for text in
             ["Who asks?", "It is seen.\n* Who lies", "the owner, who pays", "who asks and who answers"]
         {
-            assert!(!said("src/manual/x.md", text).is_empty(), "{text}");
+            assert!(!complaints_on("src/manual/x.md", text).is_empty(), "{text}");
         }
-        assert_eq!(said("src/x.rs", "f(\"a\", \"who is it\"); // a user who waits").len(), 1);
+        assert_eq!(complaints_on("src/x.rs", "f(\"a\", \"who is it\"); // a user who waits").len(), 1);
     }
 
     #[test]
     fn code_names_and_other_files_are_free() {
         let text = "fn told(nobody: u8) { println!(\"{told} {told:?} `told`\"); } // the user `nobody` is untold, so as many";
-        assert_eq!(said("src/x.rs", text), [""; 0]);
+        assert_eq!(complaints_on("src/x.rs", text), [""; 0]);
         for path in ["tests/x.rs", "crates/y/tests/x.rs", "CHANGELOG.md", "src/page.js"] {
-            assert_eq!(said(path, "// nobody"), [""; 0], "{path}");
+            assert_eq!(complaints_on(path, "// nobody"), [""; 0], "{path}");
         }
     }
 }

@@ -1,15 +1,16 @@
-//! Only the harness, the bench targets and the crate with Criterion's interface name Criterion, so that its next version is the matter of one file.
+//! Rule: only the harness, the bench targets and the crate with Criterion's interface name Criterion, so that its next version
+//! affects one file.
 
 use super::is_of_module;
 use crate::code::{code, is_of_a_word, line, words};
 use crate::house::House;
 
 pub fn complaints(house: &House) -> Vec<String> {
-    let others = house.rust().filter(|(path, _)| !may(path));
+    let others = house.rust().filter(|(path, _)| !may_name_criterion(path));
     others.flat_map(|(path, text)| file_complaints(path, &code(text))).collect()
 }
 
-fn may(path: &str) -> bool {
+fn may_name_criterion(path: &str) -> bool {
     is_of_module(path, "harness") || path.starts_with("benches/") || path.starts_with("crates/criterion/")
 }
 

@@ -1,5 +1,5 @@
-//! A measurement is one folder: no group uses another one, so that deleting it deletes it whole. And builders own the
-//! boxes: a group does not cast its subjects.
+//! Rules: no group uses another one, so that deleting its folder deletes it whole; and builders make the boxes, so that a group
+//! does not cast its subjects.
 
 use crate::code::line;
 use crate::house::House;
@@ -9,7 +9,9 @@ pub fn complaints(house: &House) -> Vec<String> {
     let groups: Vec<_> = super::group::groups(house).map(|(name, _)| name.to_owned()).collect();
     let files = house.shipped().filter_map(|(path, code)| Some((path, group_of(path)?.to_owned(), code)));
     files
-        .flat_map(|(path, own, code)| [siblings(path, &own, &code, &groups), boxes(path, &code)].concat())
+        .flat_map(|(path, own, code)| {
+            [sibling_complaints(path, &own, &code, &groups), cast_complaints(path, &code)].concat()
+        })
         .collect()
 }
 
@@ -18,7 +20,7 @@ fn group_of(path: &str) -> Option<&str> {
     path.strip_prefix("src/suite/")?.trim_end_matches(".rs").split('/').next()
 }
 
-fn siblings(path: &str, own: &str, code: &str, groups: &[String]) -> Vec<String> {
+fn sibling_complaints(path: &str, own: &str, code: &str, groups: &[String]) -> Vec<String> {
     let depth = path.trim_start_matches("src/suite/").matches('/').count();
     let mut used = Vec::new();
     for reference in references(code, "crate") {
@@ -41,7 +43,7 @@ fn siblings(path: &str, own: &str, code: &str, groups: &[String]) -> Vec<String>
         .collect()
 }
 
-fn boxes(path: &str, code: &str) -> Vec<String> {
+fn cast_complaints(path: &str, code: &str) -> Vec<String> {
     let casts = code.match_indices("as Box<dyn Subject>").map(|(at, _)| line(code, at));
     casts.map(|line| format!("{path}:{line}: `set_up` makes the box of a subject")).collect()
 }
@@ -50,7 +52,7 @@ fn boxes(path: &str, code: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn said(path: &str, text: &str) -> usize {
+    fn complaint_count(path: &str, text: &str) -> usize {
         let group = "pub const GROUP: Group = Group::new();";
         let house = House::default()
             .with("src/suite/a.rs", group)
@@ -61,15 +63,19 @@ mod tests {
 
     #[test]
     fn a_group_that_uses_another_one_is_found() {
-        assert_eq!(said("src/suite/a.rs", "use super::b::f;"), 1);
-        assert_eq!(said("src/suite/a.rs", "use crate::suite::b;"), 1);
-        assert_eq!(said("src/suite/a/operation.rs", "use super::super::b::f;"), 1);
-        assert_eq!(said("src/suite/a/operation.rs", "use super::b;"), 0, "its own module of that name");
-        assert_eq!(said("src/suite/a/operation.rs", "use crate::suite::a::f;"), 0);
+        assert_eq!(complaint_count("src/suite/a.rs", "use super::b::f;"), 1);
+        assert_eq!(complaint_count("src/suite/a.rs", "use crate::suite::b;"), 1);
+        assert_eq!(complaint_count("src/suite/a/operation.rs", "use super::super::b::f;"), 1);
+        assert_eq!(
+            complaint_count("src/suite/a/operation.rs", "use super::b;"),
+            0,
+            "its own module of that name"
+        );
+        assert_eq!(complaint_count("src/suite/a/operation.rs", "use crate::suite::a::f;"), 0);
     }
 
     #[test]
     fn a_cast_to_a_box_is_found() {
-        assert_eq!(said("src/suite/a.rs", "fn f() { Box::new(x) as Box<dyn Subject> }"), 1);
+        assert_eq!(complaint_count("src/suite/a.rs", "fn f() { Box::new(x) as Box<dyn Subject> }"), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! Limits of the lines of a file and of a function.
+//! Rule: files and functions have at most a certain number of lines.
 
 use crate::code::{code, is_of_a_word, item_end, line, words};
 use crate::house::{House, Source};
@@ -36,14 +36,14 @@ fn long_functions(path: &str, text: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn said(text: &str) -> Vec<String> {
+    fn complaints_on(text: &str) -> Vec<String> {
         complaints(&House::default().with("src/x.rs", text))
     }
 
     #[test]
     fn a_long_file_is_found() {
-        assert_eq!(said(&"// a\n".repeat(400)), [""; 0]);
-        assert_eq!(said(&"// a\n".repeat(401)).len(), 1);
+        assert_eq!(complaints_on(&"// a\n".repeat(400)), [""; 0]);
+        assert_eq!(complaints_on(&"// a\n".repeat(401)).len(), 1);
     }
 
     #[test]
@@ -51,14 +51,14 @@ mod tests {
         let function = |lines: usize| {
             format!("\nfn f(x: [u8; 2]) -> u8 {{\n{}}}\nfn g() {{}}\n", "    a();\n".repeat(lines))
         };
-        assert_eq!(said(&function(58)), [""; 0]);
-        assert_eq!(said(&function(59)), ["src/x.rs:2: f has 61 lines, and 60 is a screen"]);
+        assert_eq!(complaints_on(&function(58)), [""; 0]);
+        assert_eq!(complaints_on(&function(59)), ["src/x.rs:2: f has 61 lines, and 60 is a screen"]);
     }
 
     #[test]
     fn a_function_without_a_body_ends_where_it_is_declared() {
         assert_eq!(
-            said(&format!(
+            complaints_on(&format!(
                 "trait T {{\n    fn f(x: [u8; 2]);\n{}}}\n",
                 "    const A: fn(u8) = a;\n".repeat(70)
             )),

@@ -1,6 +1,6 @@
-//! What a user of a library can name stands in a list of its own, so that a change of it is seen.
+//! Rule: a list holds all that a user of a library can name, so that a change of the public interface is noticed.
 //!
-//! A line is a public item, method or field with its signature. What is hidden from the documentation is left out.
+//! A line is a public item, method or field with its signature. Items that are hidden from the documentation are left out.
 
 use crate::house::House;
 use crate::syntax::{Crate, Path, bare, crate_root, leaves};
@@ -34,7 +34,7 @@ fn complaints_on(house: &House, library: &str, path: &str) -> Vec<String> {
     }
 }
 
-/// What the list of a library should hold.
+/// The lines that the list of a library should hold.
 pub fn lines(house: &House, library: &str) -> BTreeSet<String> {
     let root: Path = Some(library.to_owned()).filter(|name| !name.is_empty()).into_iter().collect();
     let mut found = BTreeSet::new();
@@ -62,7 +62,7 @@ fn module(syntax: &Crate, here: &Path, name: &Path, found: &mut BTreeSet<String>
     }
 }
 
-/// What a `pub use` of `path` in the module `here` offers as `name`.
+/// Adds the items that a `pub use` of `path` in the module `here` exports as `name`.
 fn exported(syntax: &Crate, here: &Path, path: &[String], name: &Path, found: &mut BTreeSet<String>) {
     let path = &through_alias(syntax, here, path);
     let Some((last, above)) = path.split_last() else { return };
@@ -117,7 +117,7 @@ fn through_alias(syntax: &Crate, here: &Path, path: &[String]) -> Path {
     named.map_or_else(|| path.to_vec(), |(_, path)| [path, rest.to_vec()].concat())
 }
 
-/// One item, and the methods of it that stand in its own module.
+/// Adds one item, and its methods that stand in the module of the item.
 fn one(syntax: &Crate, here: &Path, item: &Item, above: &Path, found: &mut BTreeSet<String>) {
     let Some(ident) = ident(item) else { return };
     let name = below(above, &ident).join("::");

@@ -1,4 +1,4 @@
-//! What a user runs does not panic without a word: what can fail answers a sentence, and what cannot says why.
+//! Rule: shipped code does not panic without a message. A function that can fail returns an error; an `expect` says why it cannot.
 
 use crate::code::line;
 use crate::house::House;
@@ -17,7 +17,7 @@ fn file_complaints(path: &str, code: &str) -> Vec<String> {
     numbers.into_iter().map(sentence).collect()
 }
 
-/// The insides of literals are spaces here, so a message is two quotes with something between.
+/// The contents of literals are spaces here, so a message is two quotes with spaces between.
 fn is_wordless(code: &str) -> bool {
     let argument = code.trim_start_matches(".expect(").trim_start();
     argument.starts_with("\"\"") || argument.starts_with(')')
@@ -27,20 +27,22 @@ fn is_wordless(code: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn said(text: &str) -> Vec<String> {
+    fn complaints_on(text: &str) -> Vec<String> {
         complaints(&House::default().with("src/x.rs", text))
     }
 
     #[test]
     fn a_panic_without_a_word_is_found() {
-        assert_eq!(said("f()\n    .unwrap();\ng().expect(\"\");").len(), 2);
-        assert_eq!(said("g().expect(\"a list is never empty\"); h().unwrap_or(0);"), [""; 0]);
+        assert_eq!(complaints_on("f()\n    .unwrap();\ng().expect(\"\");").len(), 2);
+        assert_eq!(complaints_on("g().expect(\"a list is never empty\"); h().unwrap_or(0);"), [""; 0]);
     }
 
     #[test]
     fn an_example_and_a_test_may_unwrap() {
         assert_eq!(
-            said("/// f().unwrap()\nfn f() {}\n#[cfg(test)]\nmod tests { fn g() { f().unwrap(); } }"),
+            complaints_on(
+                "/// f().unwrap()\nfn f() {}\n#[cfg(test)]\nmod tests { fn g() { f().unwrap(); } }"
+            ),
             [""; 0]
         );
     }

@@ -1,12 +1,12 @@
-//! Words that no file holds: places of one particular machine, and work that is promised instead of done.
+//! Rule: no file contains paths of one particular machine, package hosts, or promises of later work.
 
 use crate::code::{is_of_a_word, words};
 use crate::house::House;
 
-/// Directories of one machine. They are taken apart here, since this file is looked at too.
+/// Directories of one machine. They are split here, since this file is checked too.
 const PLACES: [&str; 3] = [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/tmp/", "helper")];
 
-/// Where packages come from is the business of the tool that fetches them.
+/// Hosts of packages, which only the tool that fetches packages should name.
 const HOSTS: [&str; 4] = [
     concat!("static.", "crates.io"),
     concat!("index.", "crates.io"),
@@ -39,7 +39,7 @@ fn found(line: &str) -> Vec<String> {
         .collect()
 }
 
-/// Whether a path begins with `place`, and does not merely pass by one of that name.
+/// Whether a path in the line begins with `place`, and does not only contain it.
 fn begins_somewhere(line: &str, place: &str) -> bool {
     line.match_indices(place).any(|(at, _)| {
         let before = line[..at].chars().next_back();

@@ -21,7 +21,7 @@ fn comparison(count: usize) -> Comparison {
     comparison
 }
 
-fn at(count: usize, width: u16) -> String {
+fn table_text(count: usize, width: u16) -> String {
     render_table(&comparison(count), Layout { width: Some(width), ..Layout::default() })
 }
 
@@ -29,7 +29,7 @@ fn at(count: usize, width: u16) -> String {
 fn no_line_is_wider_than_the_terminal() {
     for count in [2, 3, 20] {
         for width in [50, 60, 80, 120, 200] {
-            for line in at(count, width).lines() {
+            for line in table_text(count, width).lines() {
                 assert!(length(line) <= usize::from(width), "{count} {width}: {line}");
             }
         }
@@ -38,7 +38,7 @@ fn no_line_is_wider_than_the_terminal() {
 
 #[test]
 fn a_baseline_has_a_column_with_its_value_and_its_change() {
-    let text = at(3, 120);
+    let text = table_text(3, 120);
     let line = |start: &str| text.lines().find(|line| line.starts_with(start)).expect("the line").to_owned();
     let head: Vec<_> = line("operation").split_whitespace().map(str::to_owned).collect();
     assert_eq!(head, ["operation", "v6.0-rc1-generic", "v6.1-rc1-generic", "v6.2-rc1-generic"]);
@@ -59,7 +59,7 @@ fn a_baseline_that_counts_something_else_is_not_shown_in_nanoseconds() {
 }
 
 #[test]
-fn marks_stand_below_each_other_whether_they_ask_or_not() {
+fn marks_are_aligned_with_and_without_a_question_mark() {
     let columns = [("(+0.1%) ", 1.001, Verdict::Same), ("(+3.1%)?", 1.031, Verdict::Inconclusive)];
     for (text, ratio, verdict) in columns {
         let change =
@@ -76,7 +76,7 @@ fn marks_stand_below_each_other_whether_they_ask_or_not() {
 
 #[test]
 fn columns_without_room_stand_in_further_blocks() {
-    let (wide, narrow) = (at(20, 2000), at(20, 80));
+    let (wide, narrow) = (table_text(20, 2000), table_text(20, 80));
     assert_eq!(wide.matches("operation").count(), 1);
     assert!(narrow.matches("operation").count() > 5);
     let words = |text: &str, word: &str| text.matches(word).count();
@@ -88,7 +88,7 @@ fn columns_without_room_stand_in_further_blocks() {
 
 #[test]
 fn the_group_of_the_weightiest_change_stands_first() {
-    let text = at(2, 80);
+    let text = table_text(2, 80);
     let place = |word: &str| text.find(word).expect("the group");
     assert!(place("── syscall") < place("── known_work"), "{text}");
 }
@@ -101,11 +101,11 @@ fn color_moves_no_column() {
     let codes = ["\u{1b}[0m", "\u{1b}[1m", "\u{1b}[31m", "\u{1b}[32m"];
     let bare = codes.iter().fold(painted, |text, code| text.replace(code, ""));
     let trimmed: Vec<_> = bare.lines().map(str::trim_end).collect();
-    assert_eq!(trimmed, at(3, 80).lines().collect::<Vec<_>>());
+    assert_eq!(trimmed, table_text(3, 80).lines().collect::<Vec<_>>());
 }
 
 #[test]
-fn what_somebody_sent_does_not_command_the_terminal() {
+fn control_characters_of_a_received_record_do_not_reach_the_terminal() {
     let mut sent = comparison(2);
     sent.baselines[0].name = "\u{1b}[2J".into();
     sent.rows[0].group = "\u{1b}c".into();
@@ -114,7 +114,7 @@ fn what_somebody_sent_does_not_command_the_terminal() {
 }
 
 #[test]
-fn no_rows_are_no_table() {
+fn a_comparison_without_rows_prints_no_table() {
     let mut nothing = comparison(2);
     nothing.keep_rows(|_| false);
     assert_eq!(render_table(&nothing, Layout::default()), "");

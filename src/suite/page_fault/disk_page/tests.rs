@@ -36,7 +36,7 @@ fn each_touch_is_the_fault_that_its_name_says() {
 }
 
 #[test]
-fn a_cached_page_is_no_first_touch() {
+fn a_touch_of_a_cached_page_is_rejected_as_first_touch() {
     let Some(mut single) = single_in_scratch(Touch::First) else { return };
     let pages = single.walk.file.region().page_count();
     single.walk.file.region().read(0..pages, 1);
