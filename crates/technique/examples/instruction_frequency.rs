@@ -1,10 +1,10 @@
-//! How often each instruction is executed, by the methods of slides 59 to 67 of *Measurement Techniques*.
+//! Counts how often each instruction is executed, by the methods of slides 59 to 67 of *Measurement Techniques*.
 //!
 //!     cargo run --release --example instruction_frequency    # with `-- --moved` it fails at its end
 //!
-//! First the processor's instructions, by a trap after each, compared with loops in assembly whose instructions are
-//! known. Then those of a small emulated machine: counted in memory, and sent to another CPU. The truth is the emulated
-//! program, which has no jumps.
+//! First it counts the processor's instructions by a trap after each, and compares them with loops in assembly whose
+//! instructions are known. Then it counts the instructions of a small emulated machine, in memory and on another CPU. The
+//! true counts follow from the emulated program, which has no jumps.
 #![allow(clippy::print_stdout, reason = "an example talks")]
 #![allow(unreachable_pub, reason = "`pub` marks what a module of the example offers")]
 
@@ -47,7 +47,7 @@ fn main() -> Done<()> {
 /// A loop: its name, the function, and the instructions of an iteration.
 type Written = (&'static str, fn(u64), f64);
 
-/// Traps after each instruction of known loops; the factor by which they become slower.
+/// Traps after each instruction of known loops. Returns the factor by which the loops become slower.
 fn by_trapping(clock: &Clock) -> Done<Option<f64>> {
     const TURNS: u64 = 640;
     let known: [Written; 3] = [
@@ -79,7 +79,7 @@ fn by_trapping(clock: &Clock) -> Done<Option<f64>> {
     Ok(Some(median(&slower)))
 }
 
-/// Counts the instructions of two loops by kind: their assembly says which they are.
+/// Counts the instructions of two loops by kind, which are known from their assembly.
 fn print_kinds() -> Done<()> {
     const TURNS: u64 = 500;
     type Turns = fn(u64);
@@ -133,7 +133,7 @@ fn program(groups: usize) -> Vec<Instruction> {
     code
 }
 
-/// What was counted of each instruction in memory, and what is in the program.
+/// The counts of each instruction: those taken in memory, and those of the program.
 fn emulated(clock: &Clock, cpus: &[CoreId]) -> Done<(Counts, Counts)> {
     let code = program(25_000);
     let mut truth: Counts = [0; NAMES.len()];
@@ -157,7 +157,7 @@ fn emulated(clock: &Clock, cpus: &[CoreId]) -> Done<(Counts, Counts)> {
     Ok((counts, truth))
 }
 
-/// Executes the code and passes each instruction to `watch`; nanoseconds for each instruction.
+/// Executes the code and passes each instruction to `watch`. Returns the nanoseconds per instruction.
 fn executed(clock: &Clock, code: &[Instruction], mut watch: impl FnMut(u8)) -> Done<f64> {
     let mut printed = Ok(Vec::new());
     let ticks = clock.time(|| printed = execute(code, |instruction| watch(kind(instruction))));

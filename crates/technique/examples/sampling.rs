@@ -4,9 +4,9 @@
 //!     cargo run --release --example sampling -- --quick     # a second of it
 //!     cargo run --release --example sampling -- --known     # only what is known beforehand; with --moved it fails
 //!
-//! A load is on for 48 % of the time. A monitor that is synchronous with it finds it on in two of three samples; one
-//! with random periods finds the truth. The same is shown for the kernel's own monitor, the tick behind `/proc/stat`.
-//! Then the time in a loop is estimated from sampled instruction addresses.
+//! A load is on for 48 % of the time. A monitor that is synchronous with the load finds it on in two of three samples; a
+//! monitor with random periods finds the true fraction. The same is shown for the kernel's own monitor, the tick behind
+//! `/proc/stat`. Then the time in a loop is estimated from sampled instruction addresses.
 #![allow(clippy::print_stdout, reason = "an example talks")]
 
 use core_affinity::CoreId;
@@ -24,12 +24,12 @@ use syscost_technique::known::Known;
 use syscost_technique::sample::{Period, SampledMonitor};
 use syscost_technique::visit::{Coverage, Visit, true_fraction};
 
-/// The period of synchronous samples. The load has a period of three of these …
+/// The period of synchronous samples. The load has a period of three of these.
 const STEP_NS: u64 = 2_000_000;
-/// … and is on for 48 % of it, from this time before a sample.
+/// The load is on for 48 % of its period, from this time before a sample.
 const ON_NS: u64 = 3 * STEP_NS * 48 / 100;
 const LEAD_NS: u64 = STEP_NS / 5;
-/// Periods of the load: usual, and with `--quick`.
+/// The number of periods of the load: usually, and with `--quick`.
 const PERIODS: [u64; 2] = [150, 15];
 
 type Done<T> = Result<T, Box<dyn std::error::Error>>;
@@ -55,13 +55,13 @@ fn main() -> Done<()> {
     let tenth = || look("at random, a tenth of a step", Period::random(step / 10, now()));
     let (mut live, mut seen) = tenth()?;
     for _ in 0..4 {
-        // A busy machine lets the monitor look now and then only: that shows nothing.
+        // On a busy machine the monitor takes too few samples, and the result shows nothing.
         if 1.5 * (seen.high - seen.low) > 0.3 {
             (live, seen) = tenth()?;
         }
     }
     look("at random, six steps", Period::random(6 * step, now()))?;
-    the_kernel_s_own(if quick { 6 } else { 60 })?;
+    sample_by_kernel_tick(if quick { 6 } else { 60 })?;
     time_in_a_loop()?;
     println!(
         "\nslide 26: avoid synchrony between sampling and sampled signal: perfectly in step the value would be 100 or 0; ours: \
@@ -73,14 +73,14 @@ fn main() -> Done<()> {
         100.0 * drawn.low,
         100.0 * drawn.high
     );
-    // Three times as wide: of an interval of 95 % the truth is outside once in twenty runs.
+    // Three times the deviation: the 95 % interval itself misses the true value once in twenty runs.
     let wide = Interval::around(seen.estimate, 1.5 * (seen.high - seen.low));
     println!("{}", known.check_truth("the live load seen at random moments", live, wide)?);
     println!("{}", on_paper(known)?);
     Ok(())
 }
 
-/// The same load without a clock: its fraction is 48 %, and the moments are drawn from a seed.
+/// The same load without a clock: its fraction is 48 %, and the sample times are drawn from a seed.
 fn on_paper(known: Known) -> Done<String> {
     const PERIODS: u64 = 2000;
     let visits: Vec<Visit> = (0..PERIODS).map(|at| (300 * at, 300 * at + 144)).collect();
@@ -111,11 +111,11 @@ fn nanoseconds(clock: ClockId) -> u64 {
 
 fn sleep_until(moment: u64) {
     let moment = TimeSpec::from_duration(Duration::from_nanos(moment));
-    // Woken early by a signal, the load begins early: its truth is measured all the same.
+    // A signal may wake the load early; it then begins early, and its true fraction is measured all the same.
     let _ = clock_nanosleep(ClockId::CLOCK_MONOTONIC, ClockNanosleepFlags::TIMER_ABSTIME, &moment);
 }
 
-/// Runs the load under a monitor and prints the result: the true fraction, and the estimate.
+/// Runs the load under a monitor, prints the true fraction and its estimate, and returns both.
 fn look(name: &str, period: Period, periods: u64) -> Done<(f64, Interval)> {
     let monitor = SampledMonitor::new(period, 0..0)?;
     // The first sample of a fixed period is one period after the start.
@@ -154,7 +154,7 @@ fn look(name: &str, period: Period, periods: u64) -> Done<(f64, Interval)> {
 
 /// The same load, synchronous with the kernel's tick, which charges a whole tick to the task that it finds. The phase
 /// of this CPU's tick is unknown, so the load is tried at several phases.
-fn the_kernel_s_own(periods: u64) -> Done<()> {
+fn sample_by_kernel_tick(periods: u64) -> Done<()> {
     const PHASES: u64 = 4;
     let first = tick_after(coarse());
     let tick = tick_after(first) - first;
@@ -181,7 +181,7 @@ fn the_kernel_s_own(periods: u64) -> Done<()> {
     Ok(())
 }
 
-/// The time of the last tick.
+/// The time of the kernel's last tick.
 fn coarse() -> u64 {
     nanoseconds(ClockId::CLOCK_MONOTONIC_COARSE)
 }
@@ -195,7 +195,7 @@ fn tick_after(before: u64) -> u64 {
     }
 }
 
-/// Runs the load from `zero` on; its fraction by the thread's clock and by the CPU's ticks.
+/// Runs the load from `zero` on. Returns its fraction by the thread's clock and by the CPU's ticks.
 fn accounted(here: usize, zero: u64, tick: u64, periods: u64) -> Done<(f64, f64)> {
     let mut processors = Processors::open()?;
     sleep_until(zero);
@@ -213,7 +213,7 @@ fn accounted(here: usize, zero: u64, tick: u64, periods: u64) -> Done<(f64, f64)
     Ok((truth, ticks as f64 * 1e9 / syscost_platform::proc::USER_HZ / all))
 }
 
-/// The share of time in one loop of a program, by sampled instruction addresses.
+/// Prints the share of time in one loop of a program, estimated from sampled instruction addresses.
 fn time_in_a_loop() -> Done<()> {
     let function = arch::register_loop as *const () as usize;
     let range = match executed_range(function, || arch::register_loop(100)) {

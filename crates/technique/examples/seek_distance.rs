@@ -58,7 +58,7 @@ fn main() -> Done<()> {
     Ok(())
 }
 
-/// Positions as sampled and as traced.
+/// The positions from sampling and from tracing.
 struct Seen {
     sampled: Vec<u64>,
     traced: Vec<u64>,
@@ -67,13 +67,14 @@ struct Seen {
     in_reads: f64,
 }
 
-/// The blocks that are read, drawn from a seed.
+/// The blocks to be read, drawn from a seed.
 fn drawn_blocks() -> Vec<u64> {
     let mut random = Random::new(5);
     (0..READS).map(|_| random.number_below(BLOCKS as usize) as u64).collect()
 }
 
-/// The number of these samples that are blocks in the order in which they are read; before the first read there is block 0.
+/// The number of samples that follow the order in which the blocks are read. Samples of block 0, before the first read, are
+/// skipped.
 fn in_order(sampled: &[u64], mut read: &[u64]) -> usize {
     let is_next = |block: &&u64| {
         let found = read.iter().position(|other| other == *block);
@@ -148,14 +149,14 @@ fn watch(cyl: &AtomicU64, ended: &AtomicBool, period: Duration) -> Vec<u64> {
         seen.push(cyl.load(Relaxed));
         let due = period * seen.len() as u32;
         while begun.elapsed() < due && !ended.load(Relaxed) {
-            // With a single CPU the reader needs it.
+            // With a single CPU the reader needs this CPU.
             std::thread::yield_now();
         }
     }
     seen
 }
 
-/// Reads and traces every read.
+/// Reads the blocks and traces every position.
 fn trace(file: &PatternFile, cyl: &AtomicU64) -> Done<Seen> {
     let mut buffer = pattern_file::map_buffer(BLOCK as usize)?;
     let begun = Instant::now();

@@ -364,7 +364,8 @@ mod tests {
     fn a_degree_that_was_too_high_is_retried_ever_more_rarely() {
         let mut pilot = Pilot::new(8, 0.0, 0).expect("a damping");
         let degrees = run_windows(&mut pilot, 3, 400);
-        let tried: Vec<usize> = (1..degrees.len()).filter(|at| degrees[*at] == 4 && degrees[at - 1] != 4).collect();
+        let tried: Vec<usize> =
+            (1..degrees.len()).filter(|at| degrees[*at] == 4 && degrees[at - 1] != 4).collect();
         let gaps: Vec<usize> = tried.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert!(gaps.windows(2).all(|pair| pair[1] >= pair[0]) && gaps.last() > gaps.first(), "{gaps:?}");
         assert!(gaps.iter().all(|gap| *gap <= MOST_PATIENCE as usize + 2), "{gaps:?}");
