@@ -10,7 +10,7 @@ fn own() -> Process {
 }
 
 #[test]
-fn a_line_of_stat_is_read_whatever_the_name_holds() {
+fn a_line_of_stat_is_parsed_with_any_name() {
     let numbers: Vec<_> = (4..53).map(|n: u64| n.to_string()).collect();
     let line = format!("17 (a) S 9\n(b) R {}", numbers.join(" "));
     let stat = parse_stat(line.as_bytes()).expect("a line");
@@ -36,7 +36,7 @@ fn a_line_of_stat_is_read_whatever_the_name_holds() {
 }
 
 #[test]
-fn a_negative_field_moves_no_other() {
+fn a_negative_field_does_not_shift_the_others() {
     let mut numbers: Vec<_> = (4..53).map(|n: i64| n.to_string()).collect();
     numbers[4] = "-1".into(); // the terminal's group, field 8
     let line = format!("17 (x) S {}", numbers.join(" "));
@@ -74,7 +74,7 @@ fn work_is_seen_in_the_clock_and_a_thread_in_the_links() {
 }
 
 #[test]
-fn what_has_ended_is_gone_for_every_counter() {
+fn every_counter_of_an_ended_process_is_gone() {
     let mut child = sleeper();
     let process = Process::open(child.id() as i32).expect("a child");
     assert_eq!(process.threads().expect("read").value, 1);
@@ -88,6 +88,6 @@ fn what_has_ended_is_gone_for_every_counter() {
 }
 
 #[test]
-fn a_number_that_nobody_can_have_is_gone_or_refused() {
+fn an_impossible_process_number_is_gone_or_refused() {
     assert!(Process::open(i32::MAX).is_err() && Process::open(-5).is_err());
 }
