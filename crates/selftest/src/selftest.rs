@@ -59,10 +59,10 @@ pub struct Args {
     /// Slowdowns to inject, in per cent, between commas
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "5%,3%", value_parser = syscost_command_line::sides::parse_share)]
     effects: Vec<f64>,
-    /// Verdicts a case with nothing injected [default: 5, and 31 with --full]
+    /// Verdicts per case without an injected slowdown [default: 5, and 31 with --full]
     #[arg(long, value_name = "N")]
     verdicts: Option<usize>,
-    /// Ten cases and 310 verdicts of nothing, a hundred of each slowdown: half an hour
+    /// Try ten cases: 310 verdicts without a slowdown, a hundred of each slowdown; half an hour
     #[arg(long)]
     full: bool,
     /// Put the printed intervals on trial: measure some cases in several runs, or read the RECORDs of such runs, and see
@@ -72,7 +72,7 @@ pub struct Args {
     /// Runs for `--again`
     #[arg(long, value_name = "N", default_value_t = 6, requires = "again", value_parser = clap::value_parser!(u16).range(2..))]
     runs: u16,
-    /// Try the comparison of records in place of pairs: ten sessions with nothing injected and ten slowed by 5 %
+    /// Try the comparison of records instead of pairs: ten sessions without a slowdown and ten slowed by 5 %
     #[arg(long, conflicts_with_all = ["cases", "effects", "verdicts", "full"])]
     unpaired: bool,
     /// Try comparisons of two links of one source in place of the method: REV is built once and linked anew again and again
@@ -80,7 +80,7 @@ pub struct Args {
     relinked: Option<String>,
     #[command(flatten)]
     build: BuildFlags,
-    /// Seed of everything random
+    /// Seed of all random choices
     #[arg(long, default_value_t = 0x5eed)]
     seed: u64,
     /// Put the claims on trial instead: cases that lie, each of which its claims must catch, and the true ones
