@@ -233,7 +233,7 @@ mod tests {
         }
     }
 
-    fn made(hierarchy: &Option<String>) -> Option<(String, Made)> {
+    fn make_group(hierarchy: &Option<String>) -> Option<(String, Made)> {
         let name = format!("syscost-test-{}-{}", std::process::id(), line!());
         let path = std::path::Path::new(hierarchy.as_ref()?).join(&name);
         std::fs::create_dir(&path).ok()?;
@@ -279,7 +279,7 @@ mod tests {
     fn a_group_without_limits_reads_none_and_a_removed_group_is_gone() {
         let Ok(root) = Place::find_by_name("/") else { return print_skipped("no hierarchy is mounted") };
         for hierarchy in [&root.cpuacct, &root.memory, &root.cpu, &root.unified] {
-            let Some((name, made)) = made(hierarchy) else {
+            let Some((name, made)) = make_group(hierarchy) else {
                 print_skipped(&format!("no group can be made in {hierarchy:?}"));
                 continue;
             };

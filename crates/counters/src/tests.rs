@@ -63,21 +63,24 @@ fn in_child(body: impl FnOnce() -> Done) -> Done {
     }
 }
 
-fn may(what: &str, answer: nix::Result<()>) -> Done {
+fn reason_if_refused(what: &str, answer: nix::Result<()>) -> Done {
     answer.map_err(|errno| format!("{what} is refused here: {errno}"))
 }
 
 /// Enters a new mount namespace.
 fn own_mounts(more: CloneFlags) -> Done {
-    may("a namespace of mounts", unshare(CloneFlags::CLONE_NEWNS | more))?;
-    may("a private mount", mount(NOTHING, "/", NOTHING, MsFlags::MS_REC | MsFlags::MS_PRIVATE, NOTHING))
+    reason_if_refused("a namespace of mounts", unshare(CloneFlags::CLONE_NEWNS | more))?;
+    reason_if_refused(
+        "a private mount",
+        mount(NOTHING, "/", NOTHING, MsFlags::MS_REC | MsFlags::MS_PRIVATE, NOTHING),
+    )
 }
 
 /// Becomes the user `nobody` without groups, since root's own group sees hidden processes.
 fn nobody() -> Done {
     const NOBODY: u32 = 65534;
     let gone = setgroups(&[]).and_then(|()| setgid(Gid::from_raw(NOBODY)));
-    may("another user", gone.and_then(|()| setuid(Uid::from_raw(NOBODY))))
+    reason_if_refused("another user", gone.and_then(|()| setuid(Uid::from_raw(NOBODY))))
 }
 
 fn sleeper() -> Child {
@@ -105,7 +108,10 @@ fn a_process_with_a_reused_number_is_not_taken_for_the_earlier_one() {
 }
 
 fn reuse_process_number() -> Done {
-    may("a mount of /proc", mount(Some("proc"), "/proc", Some("proc"), MsFlags::empty(), NOTHING))?;
+    reason_if_refused(
+        "a mount of /proc",
+        mount(Some("proc"), "/proc", Some("proc"), MsFlags::empty(), NOTHING),
+    )?;
     let before = sleeper();
     let pid = before.pid().as_raw();
     let kept = Process::open(pid).expect("a child");
@@ -137,7 +143,7 @@ fn a_process_hidden_by_proc_is_denied_and_not_gone() {
     in_child_process(move || {
         own_mounts(CloneFlags::empty())?;
         let hidden = mount(Some("proc"), "/proc", Some("proc"), MsFlags::empty(), Some("hidepid=2"));
-        may("a /proc that hides", hidden)?;
+        reason_if_refused("a /proc that hides", hidden)?;
         nobody()?;
         let denied = |fault: Fault| assert!(matches!(fault, Fault::Denied { .. }), "{fault}");
         denied(Process::open(other).expect_err("hidden"));
@@ -157,7 +163,7 @@ fn a_process_hidden_by_proc_is_denied_and_not_gone() {
     });
 }
 
-fn ip(words: &str) -> Done {
+fn run_ip(words: &str) -> Done {
     namespace::run_ip_commands(words).map_err(|error| error.to_string())
 }
 
@@ -165,12 +171,12 @@ fn ip(words: &str) -> Done {
 fn a_removed_interface_is_gone_and_its_successor_counts_from_zero() {
     in_child_process(|| {
         namespace::enter_new_namespace().map_err(|error| error.to_string())?;
-        ip("link add here type veth peer name there")?;
+        run_ip("link add here type veth peer name there")?;
         let kept = Interface::open("here").expect("it was made");
         assert_eq!(kept.bytes_sent().expect("read").value, 0);
-        ip("link delete here")?;
+        run_ip("link delete here")?;
         assert!(matches!(kept.bytes_sent(), Err(Fault::Gone(_))), "{:?}", kept.bytes_sent());
-        ip("link add here type veth peer name there")?;
+        run_ip("link add here type veth peer name there")?;
         assert!(matches!(kept.packets_received(), Err(Fault::Gone(_))), "{:?}", kept.packets_received());
         assert!(matches!(camp::net_bytes_sent("there"), Ok(reading) if reading.value == 0));
         Ok(())
@@ -210,7 +216,7 @@ fn ten_thousand_short_processes_leak_no_descriptor() {
         let mut cache = Processes::at_most(KEPT);
         let open = || fs::read_dir("/proc/self/fd").expect("our own").count();
         let limit = (open() + cache.max_descriptors() + 2) as u64;
-        may("a limit of descriptors", setrlimit(Resource::RLIMIT_NOFILE, limit, limit))?;
+        reason_if_refused("a limit of descriptors", setrlimit(Resource::RLIMIT_NOFILE, limit, limit))?;
         let (own, lasting) = (std::process::id() as i32, sleeper());
         let mut last = 0;
         for n in 0..PROCESSES {

@@ -137,7 +137,7 @@ fn judge_executions(mut execute: impl FnMut() -> CaseResult<Option<String>>) -> 
 const ID: &str = "syscall/getppid";
 /// The name of the claim.
 pub const CLAIM: &str = "run at the same time";
-/// What the second copy does instead of its operation, if it lies.
+/// The description of what the second copy does instead of its operation, if it lies.
 pub const LIE: &str = "begins when the other has ended";
 /// The iterations of the second copy's loop at a time, which take far less than a sample.
 const TURNS: u64 = 10_000;

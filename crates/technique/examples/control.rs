@@ -142,7 +142,7 @@ impl Course {
         Transient::from_series(&values, GOAL, 1.5)
     }
 
-    fn settled(&self) -> String {
+    fn settling_time_text(&self) -> String {
         let settled = self.transient().settled.and_then(|at| self.index.get(at));
         settled.map_or("never".into(), |place| format!("{:.2} s", place.0))
     }
@@ -279,7 +279,7 @@ fn run_all_trials(on: usize, time: Duration) -> Result<Vec<(&'static str, Course
         println!(
             "  {title:<32} {:>8} {:>15} {:>9.0} % {:>8.2} {:>20.0} %",
             run.commands,
-            run.settled(),
+            run.settling_time_text(),
             100.0 * transient.overshoot,
             transient.jitter,
             100.0 * run.missed
@@ -313,10 +313,10 @@ fn run(quick: bool, directory: Option<&str>) -> Result<()> {
          n 8 and {:.2} with n 1; settled: {} with n 8, {} with n 32, {} by halves, {} with twice the stable gain",
         courses[0].1.transient().jitter,
         courses[1].1.transient().jitter,
-        courses[0].1.settled(),
-        courses[2].1.settled(),
-        courses[3].1.settled(),
-        courses[5].1.settled()
+        courses[0].1.settling_time_text(),
+        courses[2].1.settling_time_text(),
+        courses[3].1.settling_time_text(),
+        courses[5].1.settling_time_text()
     );
     let Some(directory) = directory else { return Ok(()) };
     draw(

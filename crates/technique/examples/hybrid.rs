@@ -56,18 +56,18 @@ fn main() -> Result<()> {
     let quick = std::env::args().any(|argument| argument == "--quick");
     let events = if quick { EVENTS / 20 } else { EVENTS };
     let clock = Clock::start_up();
-    let bare = each(&clock, events, |_| true);
+    let bare = median_ns_per_event(&clock, events, |_| true);
     println!("the program alone: {bare:.1} ns an event\n");
     println!(
         "{:<22} {:<14} {:>12} {:>12} {:>10}",
         "interface", "monitor", "ns an event", "artifact", "captured"
     );
-    let fast = row::<OneWay>(&clock, (other.id, events), bare, "one flag")?;
-    let slow = row::<TwoWay>(&clock, (other.id, events), bare, "two flags")?;
-    let ring = row::<Ring>(&clock, (other.id, events), bare, "ring of 4096")?;
+    let fast = measure_interface::<OneWay>(&clock, (other.id, events), bare, "one flag")?;
+    let slow = measure_interface::<TwoWay>(&clock, (other.id, events), bare, "two flags")?;
+    let ring = measure_interface::<Ring>(&clock, (other.id, events), bare, "ring of 4096")?;
     print_cost_of_registers(&clock, (other.id, events), bare)?;
     let counted = copy_memory(other, slow.0 / bare)?;
-    println!("\n{}", sampled(other.id, if quick { 1_000 } else { 20_000 })?);
+    println!("\n{}", check_sampled_fraction(other.id, if quick { 1_000 } else { 20_000 })?);
     println!(
         "\nslide 69: two-way synchronisation causes monitor artifact, so avoid it; ours: it adds {:.0} ns to an event and \
          captures {:.0} %, one flag adds {:.1} ns and captures {:.1} %, a ring {:.1} ns and {:.0} %",
@@ -100,7 +100,7 @@ fn main() -> Result<()> {
 fn print_cost_of_registers(clock: &Clock, (other, events): (usize, u64), bare: f64) -> Result<()> {
     let registers = Arc::new(InterfaceRegisters::<1>::new()?);
     let _observer = SampledObserver::start(other, Arc::clone(&registers), PERIOD, 11)?;
-    let ns = each(clock, events, |number| {
+    let ns = median_ns_per_event(clock, events, |number| {
         registers.put([number as u32]);
         true
     });
@@ -121,7 +121,7 @@ static COUNTERS: [AtomicU64; 4096] = [const { AtomicU64::new(0) }; 4096];
 /// knows of no monitor; a real program's address would be in its symbol table or in a file.
 fn run_measured(events: u64) {
     println!("{}", COUNTERS.as_ptr() as usize);
-    let ns = each(&Clock::start_up(), events, |number| {
+    let ns = median_ns_per_event(&Clock::start_up(), events, |number| {
         let counter = &COUNTERS[number as usize % COUNTERS.len()];
         counter.store(counter.load(Relaxed) + 1, Relaxed);
         true
@@ -199,7 +199,7 @@ fn next_number(lines: &mut Lines<BufReader<ChildStdout>>) -> Result<f64> {
 
 /// Runs a program that is in state 1 every third turn until its registers were sampled `samples` times. Returns the sentence
 /// that the traced fraction of time lies within twice the interval, which misses it once in ten thousand times.
-fn sampled(other: usize, samples: u64) -> Result<String> {
+fn check_sampled_fraction(other: usize, samples: u64) -> Result<String> {
     let registers = Arc::new(InterfaceRegisters::<1>::new()?);
     let mut observer = SampledObserver::start(other, Arc::clone(&registers), PERIOD, 11)?;
     let (begun, mut truth) = (Instant::now(), FractionOfTime::new(Duration::ZERO));
@@ -229,7 +229,7 @@ fn sampled(other: usize, samples: u64) -> Result<String> {
 }
 
 /// Median nanoseconds per event of a program that sends its events by `say`.
-fn each(clock: &Clock, events: u64, mut say: impl FnMut(u64) -> bool) -> f64 {
+fn median_ns_per_event(clock: &Clock, events: u64, mut say: impl FnMut(u64) -> bool) -> f64 {
     let mut runs: Vec<_> = (0..RUNS as u64)
         .map(|run| {
             let ticks = clock.time(|| {
@@ -247,7 +247,7 @@ fn each(clock: &Clock, events: u64, mut say: impl FnMut(u64) -> bool) -> f64 {
 
 /// Measures a fast and a slow monitor with this interface. Returns the nanoseconds per event and the captured share with the
 /// fast one.
-fn row<I: Interface>(
+fn measure_interface<I: Interface>(
     clock: &Clock,
     (other, events): (usize, u64),
     bare: f64,
@@ -257,7 +257,7 @@ fn row<I: Interface>(
     for (monitor, turns) in [("fast", 0), ("slow", SLOW)] {
         let mut observer = Observer::<I>::start(other, turns)?;
         let kind = |number: u64| encode_event(number, (number % 7) as u8);
-        let ns = each(clock, events, |number| observer.interface().send(kind(number)));
+        let ns = median_ns_per_event(clock, events, |number| observer.interface().send(kind(number)));
         let sent = events * RUNS as u64;
         let captured = observer.tally_after(kind(sent - 1))?.distinct_events() as f64 / sent as f64;
         println!("{name:<22} {monitor:<14} {ns:>12.1} {:>11.1}× {:>8.1} %", ns / bare, 100.0 * captured);

@@ -31,7 +31,7 @@ fn main() -> Done<()> {
         return Err("the program cannot be kept on one CPU".into());
     }
     let slower = by_trapping(&clock)?;
-    let (counted, truth) = emulated(&clock, &cpus)?;
+    let (counted, truth) = count_emulated(&clock, &cpus)?;
     println!(
         "slide 61: huge overhead, a trap on every instruction; ours: {}",
         slower
@@ -134,45 +134,45 @@ fn program(groups: usize) -> Vec<Instruction> {
 }
 
 /// The counts of each instruction: those taken in memory, and those of the program.
-fn emulated(clock: &Clock, cpus: &[CoreId]) -> Done<(Counts, Counts)> {
+fn count_emulated(clock: &Clock, cpus: &[CoreId]) -> Done<(Counts, Counts)> {
     let code = program(25_000);
     let mut truth: Counts = [0; NAMES.len()];
     code.iter().for_each(|&instruction| truth[usize::from(kind(instruction))] += 1);
     println!("an emulated machine, {} instructions", code.len());
     println!("{:<12} {:>10} {:>10} {:>12}", "monitor", "ns each", "counted", "off by");
-    let bare = executed(clock, &code, |_| ())?;
+    let bare = ns_per_instruction(clock, &code, |_| ())?;
     println!("{:<12} {bare:>10.1}", "none");
     let mut counts: Counts = [0; NAMES.len()];
-    let ns = executed(clock, &code, |kind| counts[usize::from(kind)] += 1)?;
-    row("in memory", ns, &counts, &truth);
+    let ns = ns_per_instruction(clock, &code, |kind| counts[usize::from(kind)] += 1)?;
+    print_row("in memory", ns, &counts, &truth);
     let [.., other, _] = cpus[..] else {
         println!("skipped: one CPU, and a hybrid monitor is a machine of its own\n");
         return Ok((counts, truth));
     };
-    sent::<OneWay>(clock, "one flag", &code, &truth, other.id)?;
-    sent::<TwoWay>(clock, "two flags", &code, &truth, other.id)?;
-    sent::<Ring>(clock, "ring", &code, &truth, other.id)?;
+    count_on_other_cpu::<OneWay>(clock, "one flag", &code, &truth, other.id)?;
+    count_on_other_cpu::<TwoWay>(clock, "two flags", &code, &truth, other.id)?;
+    count_on_other_cpu::<Ring>(clock, "ring", &code, &truth, other.id)?;
     let must: Vec<_> = NAMES.iter().zip(truth).map(|(name, count)| format!("{name} {count}")).collect();
     println!("what is counted must be: {}\n", must.join(", "));
     Ok((counts, truth))
 }
 
 /// Executes the code and passes each instruction to `watch`. Returns the nanoseconds per instruction.
-fn executed(clock: &Clock, code: &[Instruction], mut watch: impl FnMut(u8)) -> Done<f64> {
+fn ns_per_instruction(clock: &Clock, code: &[Instruction], mut watch: impl FnMut(u8)) -> Done<f64> {
     let mut printed = Ok(Vec::new());
     let ticks = clock.time(|| printed = execute(code, |instruction| watch(kind(instruction))));
     printed?;
     Ok(clock.nanoseconds(ticks).0 / code.len() as f64)
 }
 
-fn row(name: &str, ns: f64, counted: &Counts, truth: &Counts) {
+fn print_row(name: &str, ns: f64, counted: &Counts, truth: &Counts) {
     let all: u64 = truth.iter().sum();
     let off: u64 = truth.iter().zip(counted).map(|(a, b)| a.abs_diff(*b)).sum();
     let share = 100.0 * counted.iter().sum::<u64>() as f64 / all as f64;
     println!("{name:<12} {ns:>10.1} {share:>8.1} % {off:>12}");
 }
 
-fn sent<I: Interface>(
+fn count_on_other_cpu<I: Interface>(
     clock: &Clock,
     name: &str,
     code: &[Instruction],
@@ -181,12 +181,12 @@ fn sent<I: Interface>(
 ) -> Done<()> {
     let mut observer = Observer::<I>::start(other, 0)?;
     let (mut number, mut last) = (0u64, 0);
-    let ns = executed(clock, code, |kind| {
+    let ns = ns_per_instruction(clock, code, |kind| {
         last = encode_event(number, kind);
         number += 1;
         observer.interface().send(last);
     })?;
     let tally = observer.tally_after(last)?;
-    row(name, ns, &std::array::from_fn(|kind| tally.counts[kind]), truth);
+    print_row(name, ns, &std::array::from_fn(|kind| tally.counts[kind]), truth);
     Ok(())
 }

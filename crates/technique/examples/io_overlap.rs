@@ -18,7 +18,7 @@ use syscost_technique::{Error, Result};
 const CHANNELS: usize = 3;
 
 /// The share of a window for which the CPU and at least `k` channels would be busy if all were independent.
-fn independent(finished: &Finished, k: u32, window: (u64, u64)) -> f64 {
+fn independent_overlap(finished: &Finished, k: u32, window: (u64, u64)) -> f64 {
     let busy: Vec<f64> = finished.channels.iter().map(|trace| exact_overlap(trace, &[], 0, window)).collect();
     // The distribution of the number of busy channels is built up one channel at a time.
     let mut distribution = vec![1.0];
@@ -103,7 +103,7 @@ fn run(quick: bool) -> Result<()> {
             sampled.estimate,
             sampled.low,
             sampled.high,
-            independent(&finished, *k, overlap.window),
+            independent_overlap(&finished, *k, overlap.window),
             if is_inside { "" } else { "   outside" }
         );
     }

@@ -37,7 +37,7 @@ fn microseconds(time: Option<Duration>) -> String {
     time.map_or("–".into(), |time| format!("{:.0} µs", time.as_secs_f64() * 1e6))
 }
 
-fn row(degree: usize, paging: &Paging) {
+fn print_row(degree: usize, paging: &Paging) {
     println!(
         "  {degree:>3} {:>16.0} {:>14.0} {:>9} {:>9} {:>8.2}",
         paging.throughput(),
@@ -56,7 +56,7 @@ fn curve(computer: &mut Computer, settle: Duration, window: Duration) -> Result<
         computer.run_first(degree)?;
         computer.measure_paging(settle);
         let paging = computer.measure_paging(window);
-        row(degree, &paging);
+        print_row(degree, &paging);
         curve.push(paging);
     }
     Ok(curve)

@@ -41,13 +41,13 @@ fn main() -> Done<()> {
         let (tells, sums) = channel();
         let (program, server) = (&program, &point);
         scope.spawn(move || program.serve(&asked, &tells, server));
-        let sizes = stretches(&point, &asks, &sums)?;
+        let sizes = run_stretches(&point, &asks, &sums)?;
         let exact = [count.swap(0, SeqCst), sum.swap(0, SeqCst)];
-        at_any_time(known, &point, &asks, program, &count)?;
+        run_without_stops(known, &point, &asks, program, &count)?;
         Done::Ok((sizes, exact))
     });
     let (sizes, [seen, summed]) = sizes?;
-    price(&point)?;
+    print_pass_costs(&point)?;
     println!(
         "slide 39: hooks in the code, instrumentation is added later; ours: put in and out of a running program, it has seen \
          {seen} of {} requests",
@@ -80,7 +80,7 @@ impl Program {
     }
 
     /// Waits until the program has handled this many more requests, and returns its count.
-    fn further(&self, requests: u64) -> u64 {
+    fn wait_for_requests(&self, requests: u64) -> u64 {
         let until = self.handled.load(SeqCst) + requests;
         while self.handled.load(SeqCst) < until {
             std::thread::yield_now();
@@ -90,7 +90,7 @@ impl Program {
 }
 
 /// Inserts and removes the probe between stretches, and returns the sum of the sizes while it was in.
-fn stretches<F: Fn(u64) + Sync>(
+fn run_stretches<F: Fn(u64) + Sync>(
     point: &ProbePoint<F>,
     asks: &Sender<u64>,
     sums: &Receiver<u64>,
@@ -107,7 +107,7 @@ fn stretches<F: Fn(u64) + Sync>(
 
 /// Inserts and removes the probe while the program never stops. The program's own count, read before and after each patch,
 /// bounds the number of requests that the probe can have seen.
-fn at_any_time<F: Fn(u64) + Sync>(
+fn run_without_stops<F: Fn(u64) + Sync>(
     known: Known,
     point: &ProbePoint<F>,
     asks: &Sender<u64>,
@@ -115,12 +115,12 @@ fn at_any_time<F: Fn(u64) + Sync>(
     count: &AtomicU64,
 ) -> Done<()> {
     asks.send(u64::MAX)?;
-    let before = program.further(1000);
+    let before = program.wait_for_requests(1000);
     let patched = point.insert_probe();
     let first = program.handled.load(SeqCst);
-    let last = program.further(1000);
+    let last = program.wait_for_requests(1000);
     let patched_back = point.remove_probe();
-    let after = program.further(1);
+    let after = program.wait_for_requests(1);
     program.ended.store(true, SeqCst);
     patched.and(patched_back)?;
     let seen = count.load(SeqCst);
@@ -135,7 +135,7 @@ fn at_any_time<F: Fn(u64) + Sync>(
 }
 
 /// Prints the nanoseconds of a pass without and with the probe.
-fn price<F: Fn(u64) + Sync>(point: &ProbePoint<F>) -> Done<()> {
+fn print_pass_costs<F: Fn(u64) + Sync>(point: &ProbePoint<F>) -> Done<()> {
     const PASSES: u32 = 1_000_000;
     let pass = || {
         let begun = Instant::now();

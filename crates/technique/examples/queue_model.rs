@@ -61,7 +61,7 @@ struct Batch {
     think: f64,
 }
 
-fn drawn(random: &mut Random, mean: f64) -> f64 {
+fn draw_exponential(random: &mut Random, mean: f64) -> f64 {
     -mean * random.unit().ln()
 }
 
@@ -69,7 +69,7 @@ fn drawn(random: &mut Random, mean: f64) -> f64 {
 /// free.
 fn simulate(users: usize, seed: u64) -> Batch {
     let mut random = Random::new(seed);
-    let mut next: Vec<f64> = (0..users).map(|_| drawn(&mut random, TRUE.think)).collect();
+    let mut next: Vec<f64> = (0..users).map(|_| draw_exponential(&mut random, TRUE.think)).collect();
     let (mut free, mut response, mut think, mut warm) = (0.0f64, 0.0, 0.0, 0.0);
     for command in 0..BATCH + BATCH / 4 {
         if command == BATCH / 4 {
@@ -77,8 +77,8 @@ fn simulate(users: usize, seed: u64) -> Batch {
         }
         let user = (0..users).min_by(|a, b| next[*a].total_cmp(&next[*b])).unwrap_or(0);
         let arrives = next[user];
-        free = free.max(arrives) + drawn(&mut random, TRUE.service);
-        let thought = drawn(&mut random, TRUE.think);
+        free = free.max(arrives) + draw_exponential(&mut random, TRUE.service);
+        let thought = draw_exponential(&mut random, TRUE.think);
         (response, think) = (response + free - arrives, think + thought);
         next[user] = free + thought;
     }
@@ -135,7 +135,7 @@ fn serve(users: usize, time: Duration) -> Batch {
             scope.spawn(move || {
                 let mut random = Random::new(user as u64);
                 while begun.elapsed() < time {
-                    std::thread::sleep(Duration::from_secs_f64(drawn(&mut random, 0.006)));
+                    std::thread::sleep(Duration::from_secs_f64(draw_exponential(&mut random, 0.006)));
                     let asked = Instant::now();
                     let turn = server.lock();
                     std::thread::sleep(Duration::from_millis(2));

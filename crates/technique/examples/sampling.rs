@@ -43,16 +43,16 @@ fn main() -> Done<()> {
         return Ok(());
     }
     let periods = PERIODS[usize::from(quick)];
-    let look = |name, period| look(name, period, periods);
+    let measure = |name, period| measure_load(name, period, periods);
     println!(
         "{:<28} {:>6} {:>7} {:>16}   visits missed, found once, more often",
         "looks", "truth", "found", "95 % interval"
     );
-    let (truth, in_step) = look("every step", Period::Fixed(step))?;
-    look("every two steps", Period::Fixed(2 * step))?;
-    let (_, once) = look("every three steps", Period::Fixed(3 * step))?;
-    let (_, drawn) = look("at random, a step in the mean", Period::random(step, now()))?;
-    let tenth = || look("at random, a tenth of a step", Period::random(step / 10, now()));
+    let (truth, in_step) = measure("every step", Period::Fixed(step))?;
+    measure("every two steps", Period::Fixed(2 * step))?;
+    let (_, once) = measure("every three steps", Period::Fixed(3 * step))?;
+    let (_, drawn) = measure("at random, a step in the mean", Period::random(step, now()))?;
+    let tenth = || measure("at random, a tenth of a step", Period::random(step / 10, now()));
     let (mut live, mut seen) = tenth()?;
     for _ in 0..4 {
         // On a busy machine the monitor takes too few samples, and the result shows nothing.
@@ -60,7 +60,7 @@ fn main() -> Done<()> {
             (live, seen) = tenth()?;
         }
     }
-    look("at random, six steps", Period::random(6 * step, now()))?;
+    measure("at random, six steps", Period::random(6 * step, now()))?;
     sample_by_kernel_tick(if quick { 6 } else { 60 })?;
     time_in_a_loop()?;
     println!(
@@ -116,7 +116,7 @@ fn sleep_until(moment: u64) {
 }
 
 /// Runs the load under a monitor, prints the true fraction and its estimate, and returns both.
-fn look(name: &str, period: Period, periods: u64) -> Done<(f64, Interval)> {
+fn measure_load(name: &str, period: Period, periods: u64) -> Done<(f64, Interval)> {
     let monitor = SampledMonitor::new(period, 0..0)?;
     // The first sample of a fixed period is one period after the start.
     let zero = now() + STEP_NS - LEAD_NS;
@@ -156,7 +156,7 @@ fn look(name: &str, period: Period, periods: u64) -> Done<(f64, Interval)> {
 /// of this CPU's tick is unknown, so the load is tried at several phases.
 fn sample_by_kernel_tick(periods: u64) -> Done<()> {
     const PHASES: u64 = 4;
-    let first = tick_after(coarse());
+    let first = tick_after(last_tick_time());
     let tick = tick_after(first) - first;
     if tick > 20_000_000 {
         println!("\nskipped: this kernel's tick is not regular ({tick} ns)");
@@ -171,8 +171,8 @@ fn sample_by_kernel_tick(periods: u64) -> Done<()> {
         tick as f64 / 1e6
     );
     for phase in 0..PHASES {
-        let zero = tick_after(coarse()) + 5 * tick + tick * phase / PHASES;
-        let (truth, found) = accounted(here, zero, tick, periods)?;
+        let zero = tick_after(last_tick_time()) + 5 * tick + tick * phase / PHASES;
+        let (truth, found) = measure_by_ticks(here, zero, tick, periods)?;
         let (begins, truth, found) = (100 * phase / PHASES, 100.0 * truth, 100.0 * found);
         println!(
             "  begun {begins:>2} % of a tick later: the process clock {truth:.1} %, /proc/stat {found:.1} %"
@@ -182,13 +182,13 @@ fn sample_by_kernel_tick(periods: u64) -> Done<()> {
 }
 
 /// The time of the kernel's last tick.
-fn coarse() -> u64 {
+fn last_tick_time() -> u64 {
     nanoseconds(ClockId::CLOCK_MONOTONIC_COARSE)
 }
 
 fn tick_after(before: u64) -> u64 {
     loop {
-        let at = coarse();
+        let at = last_tick_time();
         if at != before {
             return at;
         }
@@ -196,7 +196,7 @@ fn tick_after(before: u64) -> u64 {
 }
 
 /// Runs the load from `zero` on. Returns its fraction by the thread's clock and by the CPU's ticks.
-fn accounted(here: usize, zero: u64, tick: u64, periods: u64) -> Done<(f64, f64)> {
+fn measure_by_ticks(here: usize, zero: u64, tick: u64, periods: u64) -> Done<(f64, f64)> {
     let mut processors = Processors::open()?;
     sleep_until(zero);
     let before = processors.time_spent(Some(here))?.value;

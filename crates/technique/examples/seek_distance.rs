@@ -36,7 +36,7 @@ fn main() -> Done<()> {
     let directory = named.map_or_else(|| PathBuf::from("."), PathBuf::from);
     if !std::env::args().any(|argument| argument == "--known") {
         match PatternFile::create_filled(&directory, BLOCK * BLOCKS, Way::Direct) {
-            Ok(file) => on_a_device(&file, known)?,
+            Ok(file) => measure_on_device(&file, known)?,
             Err(error) => println!("skipped: {error}"),
         }
     }
@@ -75,7 +75,7 @@ fn drawn_blocks() -> Vec<u64> {
 
 /// The number of samples that follow the order in which the blocks are read. Samples of block 0, before the first read, are
 /// skipped.
-fn in_order(sampled: &[u64], mut read: &[u64]) -> usize {
+fn count_in_order(sampled: &[u64], mut read: &[u64]) -> usize {
     let is_next = |block: &&u64| {
         let found = read.iter().position(|other| other == *block);
         read = found.map_or(read, |at| &read[at..]);
@@ -84,7 +84,7 @@ fn in_order(sampled: &[u64], mut read: &[u64]) -> usize {
     sampled.iter().skip_while(|block| **block == 0).filter(is_next).count()
 }
 
-fn on_a_device(file: &PatternFile, known: Known) -> Done<()> {
+fn measure_on_device(file: &PatternFile, known: Known) -> Done<()> {
     let drawn = drawn_blocks();
     let sum = |blocks: &[u64]| seek_distances(blocks).iter().sum::<u64>() as f64;
     let alone = read_all(file, None)?;
@@ -117,7 +117,7 @@ fn on_a_device(file: &PatternFile, known: Known) -> Done<()> {
         let label = format!("{name}, every {:.0} µs", period.as_secs_f64() * 1e6);
         tell(label, &seek_distances(&seen.sampled), &seek_distances(&seen.traced));
         looks += seen.sampled.iter().skip_while(|block| **block == 0).count();
-        in_turn += in_order(&seen.sampled, &drawn);
+        in_turn += count_in_order(&seen.sampled, &drawn);
     }
     if looks == 0 {
         return Err("the sampler has seen no read".into());

@@ -22,14 +22,14 @@ const GAP: usize = 96;
 /// # Errors
 /// An error where the kernel or a sandbox refuses `ptrace`; [`Error::Usage`] if `run` does not call the function.
 pub fn executed_range(function: usize, run: impl FnOnce()) -> Result<Range<usize>> {
-    let (mut last, mut came) = (function, false);
+    let (mut last, mut was_called) = (function, false);
     step_each(run, LIMIT, |step| {
-        came |= step.address == function;
-        if came && (function..=last + GAP).contains(&step.address) {
+        was_called |= step.address == function;
+        if was_called && (function..=last + GAP).contains(&step.address) {
             last = last.max(step.address);
         }
     })?;
-    if came {
+    if was_called {
         return Ok(function..last + 1);
     }
     Err(Error::Usage(format!(

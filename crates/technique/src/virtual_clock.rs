@@ -244,14 +244,14 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
     use syscost_platform::child::Child;
 
-    fn burn(time: Duration) {
+    fn use_cpu_time(time: Duration) {
         let until = VirtualClock::Own.read().expect("ours") + time;
         while VirtualClock::Own.read().expect("ours") < until {
             arch::register_loop(1 << 10);
         }
     }
 
-    fn endless() -> Child {
+    fn endless_child() -> Child {
         let burn = || loop {
             arch::register_loop(1 << 20);
         };
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn the_clock_runs_while_the_process_executes_and_stops_while_it_is_suspended() {
-        let child = endless();
+        let child = endless_child();
         let clock = VirtualClock::from_pid(child.pid().as_raw()).expect("a process");
         let read = || clock.read().expect("it is there");
         let before = read();
@@ -311,7 +311,7 @@ mod tests {
         };
         let before = VirtualClock::Own.read().expect("ours");
         let timer = VirtualTimer::every(interval, &VirtualClock::Own, routine).expect("a timer");
-        burn(Duration::from_millis(100));
+        use_cpu_time(Duration::from_millis(100));
         let resolution = VirtualTimer::measure_resolution().expect("it expires");
         drop(timer);
         let executed = VirtualClock::Own.read().expect("ours") - before;
@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn a_timer_on_another_process_expires_only_while_that_process_executes() {
-        let child = endless();
+        let child = endless_child();
         let clock = VirtualClock::from_pid(child.pid().as_raw()).expect("a process");
         let (expired, expiries) = channel();
         let routine = move |expiry| expired.send(expiry).unwrap_or_default();

@@ -5,7 +5,7 @@ fn sleeper() -> Child {
     Command::new("sleep").arg("60").spawn().expect("a child")
 }
 
-fn own() -> Process {
+fn own_process() -> Process {
     Process::open(std::process::id() as i32).expect("ourselves")
 }
 
@@ -46,7 +46,7 @@ fn a_negative_field_does_not_shift_the_others() {
 
 #[test]
 fn touched_pages_are_counted_in_faults_and_in_memory() {
-    let process = own();
+    let process = own_process();
     let read = |process: &Process| {
         (process.page_faults().expect("read").value, process.resident().expect("read").value)
     };
@@ -61,7 +61,7 @@ fn touched_pages_are_counted_in_faults_and_in_memory() {
 
 #[test]
 fn work_is_seen_in_the_clock_and_a_thread_in_the_links() {
-    let process = own();
+    let process = own_process();
     let before = process.cpu_time().expect("read").value;
     let threads = process.threads().expect("read").value;
     let (send, wait) = std::sync::mpsc::channel::<()>();

@@ -173,14 +173,14 @@ mod tests {
         view.observe(logs.into()).expect("two streams")
     }
 
-    fn whats(rows: &[Row]) -> Vec<&str> {
+    fn descriptions(rows: &[Row]) -> Vec<&str> {
         rows.iter().filter(|row| row[0] != "–").map(|row| row[3].as_str()).collect()
     }
 
     #[test]
     fn an_effect_follows_its_cause_though_a_clock_is_a_second_ahead() {
         let rows = observe(&mut EventView::default(), CLIENT, SERVER);
-        assert_eq!(whats(&rows), ["ask", "asked", "disk", "answer", "answered"]);
+        assert_eq!(descriptions(&rows), ["ask", "asked", "disk", "answer", "answered"]);
         let by_clock: Vec<_> = [&rows[1], &rows[0]].map(|row| row[2].as_str()).into();
         assert_eq!(by_clock[0], "00:01:40.010", "a decimal fraction is rounded");
         assert!(by_clock.is_sorted(), "by the clocks the request arrives before it is sent: {by_clock:?}");
@@ -209,13 +209,13 @@ mod tests {
     fn a_late_host_delays_its_effects_and_no_event_is_shown_twice() {
         let mut view = EventView::default();
         let early = observe(&mut view, "", SERVER);
-        assert_eq!((whats(&early).len(), early.len()), (0, 1), "{early:?}");
+        assert_eq!((descriptions(&early).len(), early.len()), (0, 1), "{early:?}");
         assert_eq!(
             early[0][4],
             "3 events held back until message 1@0 is sent: its stream is of no host of the list"
         );
         assert_eq!(observe(&mut view, "", SERVER), Vec::<Row>::new(), "a sentence is said once");
-        assert_eq!(whats(&observe(&mut view, CLIENT, SERVER)).len(), 5);
+        assert_eq!(descriptions(&observe(&mut view, CLIENT, SERVER)).len(), 5);
         assert_eq!(observe(&mut view, CLIENT, SERVER), Vec::<Row>::new());
     }
 

@@ -9,7 +9,7 @@ use syscost_technique::{Error, Result};
 /// known values of the part on paper, and any other word is the directory for pictures. An error of either part gives exit
 /// code 1. A machine that lacks what the live part needs gets a message, and no error.
 pub fn main(live: fn(bool, Option<&str>) -> Result<()>, on_paper: fn(Known) -> Result<()>) -> ExitCode {
-    match both(live, on_paper) {
+    match run_both(live, on_paper) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
@@ -18,7 +18,7 @@ pub fn main(live: fn(bool, Option<&str>) -> Result<()>, on_paper: fn(Known) -> R
     }
 }
 
-fn both(live: fn(bool, Option<&str>) -> Result<()>, on_paper: fn(Known) -> Result<()>) -> Result<()> {
+fn run_both(live: fn(bool, Option<&str>) -> Result<()>, on_paper: fn(Known) -> Result<()>) -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let given = |option: &str| arguments.iter().any(|argument| argument == option);
     let directory = arguments.iter().find(|argument| !argument.starts_with('-'));

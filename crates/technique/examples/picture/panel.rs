@@ -63,12 +63,12 @@ fn draw(area: &DrawingArea<SVGBackend<'_>, Shift>, [title, subtitle]: [&str; 2],
     for (number, place) in head.map_err(|e| e.to_string())?.split_evenly((panels.len(), 1)).iter().enumerate()
     {
         let across = if number + 1 == panels.len() { "seconds" } else { "" };
-        one(place, &panels[number], end, across)?;
+        draw_panel(place, &panels[number], end, across)?;
     }
     area.present().map_err(|e| e.to_string())
 }
 
-fn one(place: &DrawingArea<SVGBackend<'_>, Shift>, panel: &Panel, end: f64, across: &str) -> Drawn {
+fn draw_panel(place: &DrawingArea<SVGBackend<'_>, Shift>, panel: &Panel, end: f64, across: &str) -> Drawn {
     let refused = |e: &dyn std::error::Error| e.to_string();
     let values = panel.lines.iter().flat_map(|line| &line.points).map(|place| place.1);
     let highest = values.chain(panel.goal.iter().map(|goal| goal.0)).fold(f64::MIN_POSITIVE, f64::max);

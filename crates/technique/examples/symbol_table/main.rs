@@ -57,7 +57,8 @@ fn main() -> Done<()> {
     }
     let programs: Vec<_> =
         (0..PROGRAMS[usize::from(quick)]).map(|seed| program::random(seed, STATEMENTS)).collect();
-    let instructions = programs.iter().map(|program| proven(program, false)).sum::<Done<usize>>()?;
+    let instructions =
+        programs.iter().map(|program| compile_and_check(program, false)).sum::<Done<usize>>()?;
     println!(
         "{} programs of {STATEMENTS} statements, {instructions} instructions: all print what they must\n",
         programs.len()
@@ -66,13 +67,13 @@ fn main() -> Done<()> {
     let clocks = [("cycle counter", arch::read as Now), ("virtual clock", thread_cpu_ns as Now)];
     let mut words = Vec::new();
     for (name, now) in clocks {
-        let found = |program: &program::Program| fractions(&program.text, now);
+        let found = |program: &program::Program| measure_fractions(&program.text, now);
         let results = programs.iter().map(found).collect::<Done<Vec<_>>>()?;
         words.push(print_estimates(name, now, &results));
         live.get_or_insert(results);
     }
     print_probe_effect(&programs)?;
-    ninety_ten(&programs)?;
+    print_profile(&programs)?;
     println!("{}\n", measure_remedy()?);
     println!("slide 48: frac is likely underestimated; ours: {}", words.join("; "));
     let live = live.unwrap_or_default();
@@ -92,7 +93,7 @@ fn thread_cpu_ns() -> u64 {
 }
 
 /// Compiles and executes a program, checks its output, and returns its number of instructions.
-fn proven(program: &program::Program, has_index: bool) -> Done<usize> {
+fn compile_and_check(program: &program::Program, has_index: bool) -> Done<usize> {
     let watch = Watch::new(arch::read);
     watch.has_index.set(has_index);
     let code = compile(&program.text, &watch, false)?.code;
@@ -114,7 +115,7 @@ struct Fractions {
     slower: f64,
 }
 
-fn fractions(text: &str, now: Now) -> Done<Fractions> {
+fn measure_fractions(text: &str, now: Now) -> Done<Fractions> {
     let watch = Watch::new(now);
     let operations = compile(text, &watch, true)?.operations;
     let call = cost_of_a_call(now);
@@ -125,12 +126,12 @@ fn fractions(text: &str, now: Now) -> Done<Fractions> {
         let with = took(now, || black_box(table.replay(&operations)));
         alone.push(with - took(now, || black_box(dispatch(&operations))));
         off.push(took(now, || compile(text, &watch, false).is_ok()));
-        once.push(traced(text, &watch, now));
+        once.push(run_traced(text, &watch, now));
         watch.reads_again.set(true);
-        read_again.push(traced(text, &watch, now));
+        read_again.push(run_traced(text, &watch, now));
         watch.reads_again.set(false);
         watch.again.set_enabled(true);
-        twice.push(traced(text, &watch, now));
+        twice.push(run_traced(text, &watch, now));
         watch.again.set_enabled(false);
     }
     let (alone, off) = (median(&alone), median(&off));
@@ -151,7 +152,7 @@ fn fractions(text: &str, now: Now) -> Done<Fractions> {
 }
 
 /// Compiles with the table's probes on. Returns the time in the table and that of the whole.
-fn traced(text: &str, watch: &Watch, now: Now) -> (f64, f64) {
+fn run_traced(text: &str, watch: &Watch, now: Now) -> (f64, f64) {
     watch.table.clear();
     watch.table.set_enabled(true);
     let whole = took(now, || compile(text, watch, false).is_ok());
@@ -268,7 +269,7 @@ fn print_probe_effect(programs: &[program::Program]) -> Done<()> {
 /// compilation is faster.
 fn measure_remedy() -> Done<String> {
     let (program, watch) = (program::random(56, LONG), Watch::new(arch::read));
-    proven(&program, true)?;
+    compile_and_check(&program, true)?;
     let ms = ByTurns::measure(TIMES, |has_index| {
         watch.has_index.set(has_index);
         Ok(took(thread_cpu_ns, || compile(&program.text, &watch, false).is_ok()) / 1e6)
@@ -281,7 +282,7 @@ const LONG: usize = 5_000;
 const REMEDY: f64 = 0.9;
 
 /// Prints the profile of all programs.
-fn ninety_ten(programs: &[program::Program]) -> Done<()> {
+fn print_profile(programs: &[program::Program]) -> Done<()> {
     let watch = Watch::new(arch::read);
     watch.routines.set_enabled(true);
     for program in programs {

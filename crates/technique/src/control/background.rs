@@ -219,17 +219,17 @@ mod tests {
     use syscost_platform::process::process_cpu_ns;
     use syscost_statistic::median;
 
-    fn spent(background: &Background) -> Vec<u64> {
+    fn cpu_times(background: &Background) -> Vec<u64> {
         background.processes.iter().map(|p| process_cpu_ns(p.pid().as_raw() as u32)).collect()
     }
 
     /// Which processes get CPU time, sampled once the expected number of them does.
-    fn which_run(background: &Background) -> Vec<bool> {
-        let (before, begun) = (spent(background), Instant::now());
+    fn running_processes(background: &Background) -> Vec<bool> {
+        let (before, begun) = (cpu_times(background), Instant::now());
         loop {
             std::thread::sleep(Duration::from_millis(20));
             let runs: Vec<bool> =
-                spent(background).iter().zip(&before).map(|(now, then)| now > then).collect();
+                cpu_times(background).iter().zip(&before).map(|(now, then)| now > then).collect();
             if runs.iter().filter(|runs| **runs).count() >= background.running_count()
                 || begun.elapsed() > Duration::from_secs(20)
             {
@@ -244,9 +244,9 @@ mod tests {
         background.run_first(1).expect("ours");
         // A signal takes a moment to reach a process on another CPU.
         std::thread::sleep(Duration::from_millis(50));
-        assert_eq!(which_run(&background), [true, false, false]);
+        assert_eq!(running_processes(&background), [true, false, false]);
         background.run_first(3).expect("ours");
-        assert_eq!(which_run(&background), [true; 3]);
+        assert_eq!(running_processes(&background), [true; 3]);
         let all: Vec<_> = background.processes.iter().map(Child::pid).collect();
         background.run_first(0).expect("ours");
         drop(background);

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shared_page_has_room_for_the_most_accounts() {
+    fn more_jobs_than_accounts_are_refused() {
         let refused = Computer::start(
             Path::new("."),
             1 << 20,
