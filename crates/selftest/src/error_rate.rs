@@ -315,7 +315,7 @@ pub struct SlowedSides<'a> {
 }
 
 impl<'a> SlowedSides<'a> {
-    /// Sides of this binary.
+    /// Sides that run this binary.
     ///
     /// # Errors
     /// An error where there is no scratch directory.

@@ -86,7 +86,7 @@ impl<N: Fn() -> u64 + Copy> CallGraph<N> {
         CallSpan { _span, inside: &self.inside, caller }
     }
 
-    /// The cost of an empty span, as of [`Monitor::probe_cost`].
+    /// The cost of an empty span, as in [`Monitor::probe_cost`].
     pub fn probe_cost(&self) -> ProbeCost {
         self.arcs.probe_cost()
     }

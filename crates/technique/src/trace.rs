@@ -68,8 +68,8 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Its own time without the cost of the probes. Subtracted are the inside cost of its own spans, and the outside cost of
-    /// the spans opened in it.
+    /// Its own time without the cost of the probes. That cost is the inside part of its own spans, and the
+    /// outside part of the spans opened in it.
     pub fn own_time_without_probes(&self, probe: ProbeCost) -> f64 {
         let probes = self.calls as f64 * probe.inside + self.inner as f64 * probe.outside;
         (self.own as f64 - probes).max(0.0)
