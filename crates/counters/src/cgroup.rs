@@ -97,8 +97,8 @@ impl ControlGroup {
 
     /// CPU time of all tasks of the group, including ended ones. Version 1 counts in nanoseconds, version 2 in microseconds.
     ///
+    /// # Errors
     /// [`Fault::Gone`] once the group was removed; [`Fault::Unsupported`] where the counter is missing.
-    /// [`Fault::Gone`], [`Fault::Unsupported`].
     pub fn cpu_time(&self) -> Result<Reading<Duration>, Fault> {
         let mut buffer = [0; TIMES];
         let text = self.read(&self.time, "CPU time", &mut buffer)?;

@@ -73,8 +73,8 @@ const CONTRADICTED: u32 = 6;
 /// The number of disturbed executions after which a case counts as disturbed.
 const DISTURBED: u32 = 24;
 
-/// Executes a case with samples as in a run, sized as on a machine `slowness` times as slow, until its claims have held or
-/// are disproved.
+/// Executes a case until its claims have held or are disproved. Samples are taken as in a run on a machine `slowness` times
+/// as slow.
 pub fn judge_claims(case: &Case, bench: Bench<'_>, slowness: f64) -> ClaimTrial {
     let (mut iterations, mut late) = (0, Vec::new());
     let tried = judge_executions(|| {

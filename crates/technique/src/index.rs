@@ -248,7 +248,7 @@ mod tests {
             since_last: Duration::from_millis(2 * ms),
             resident,
         };
-        // Two answers in 500 ms, after 200 and 300 ms, are four per second; the mean of the two rates would be 4.2.
+        // Two answers in 500 ms, after 200 and 300 ms, are four per second, and not the mean of the rates 5 and 3.3.
         let both = [transaction(100, 10), transaction(150, 30)];
         let value = |quantity, statistic| {
             let index = index(2, 0.0).with_quantity(quantity).with_statistic(statistic);

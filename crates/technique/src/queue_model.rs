@@ -12,7 +12,7 @@
 //! // A command takes 2 ms, its user thinks for 8 ms.
 //! let model = QueueModel { service: 0.002, think: 0.008 };
 //! assert_eq!(model.predict(1).throughput, 100.0);
-//! Five users would send 500 commands a second, the most that the server can serve: some users wait.
+//! // Five users would send 500 commands a second, the most that the server can serve: some users wait.
 //! assert!(model.predict(5).throughput < 450.0);
 //! ```
 //!

@@ -1,4 +1,4 @@
-//! From tokens to code: a parser by recursive descent, which asks the symbol table for every name and emits code as it
+//! From tokens to code: a parser by recursive descent, which looks up every name in the symbol table and emits code as it
 //! goes.
 //!
 //!     statement   = "let" name "=" expression ";" | name "=" expression ";" | "print" expression ";" | "{" statement* "}"
