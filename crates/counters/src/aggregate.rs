@@ -79,7 +79,6 @@ pub fn bytes_per_interface() -> Result<BTreeMap<String, Reading<u64>>, Fault> {
 
 /// Name and bytes of a line of `/proc/net/dev`. The line has eight columns for reception, then eight for transmission; bytes
 /// are first in each. The two lines of headings have no numbers and give `None`.
-/// The two lines of headings have no numbers.
 fn parse_interface_line(line: &[u8]) -> Option<(String, u64)> {
     let colon = line.iter().rposition(|byte| *byte == b':')?;
     let mut columns = [0; 9];

@@ -11,8 +11,8 @@
 //! joins takes over the settings of the group before it counts as a member.
 //!
 //! Each message is a line of text: `join NAME`, `prepare period NANOSECONDS`, `prepare detail LEVEL`, `ready TIME CHANGED`,
-//! `refused REASON`, `apply TIME`, `applied TIME` and `abandon`. The connections have no password: use them only on networks
-//! that you trust.
+//! `refused REASON`, `apply TIME`, `applied TIME` and `abandon`. The connections have no password: use addresses that you
+//! trust.
 
 use super::{DetailLevel, Request, SteeredMonitor, Stretch};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
