@@ -1,5 +1,5 @@
-//! Current values of the counters for another program: for each process number on a line of standard input, a line of
-//! JSON on standard output. `experiments/against-psutil` compares them with psutil.
+//! Current values of the counters for another program. For each process id on a line of standard input, it prints a line of
+//! JSON on standard output. `experiments/against-psutil` compares the values with those of psutil.
 //!
 //!     echo $$ | cargo run -q --example readings
 

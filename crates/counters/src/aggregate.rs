@@ -1,8 +1,8 @@
 //! Figures computed from several readings: the rates that CAMP left to its users (its Figure 1), the busiest interface,
 //! and the sums over a process and its descendants.
 //!
-//! A function of a rate sleeps for its interval and keeps no state. For repeated rates take readings by a handle and
-//! use [`Rate::between`].
+//! A function that returns a rate sleeps for its interval and keeps no state. For repeated rates, read by a handle and use
+//! [`Rate::between`].
 
 use super::text::parse_number;
 use super::{Fault, Method, ProcessIdentifier, Rate, Reading};
@@ -39,8 +39,8 @@ pub fn operation_rate(disk: &str, interval: Duration) -> Result<Rate, Fault> {
     Rate::between(&format!("disk {disk}"), &before, &both()?)
 }
 
-/// The interface of this network namespace, including `lo`, that transferred most bytes in both directions, and its
-/// rate. An interface that was added, removed or reset during the interval is left out.
+/// The name and rate of the interface of this network namespace, including `lo`, that transferred most bytes in both
+/// directions. An interface that was added, removed or reset during the interval is left out.
 ///
 /// # Errors
 /// [`Fault::Gone`] where no interface existed for the whole interval; [`Fault::TooShort`] for an interval of zero.
@@ -58,7 +58,7 @@ pub fn busiest_interface(interval: Duration) -> Result<(String, Rate), Fault> {
     busiest.ok_or_else(|| Fault::Gone("every network interface".into()))
 }
 
-/// Bytes in both directions of every interface of this network namespace, from one read of `/proc/net/dev`.
+/// The bytes in both directions of each interface of this network namespace, from one read of `/proc/net/dev`.
 ///
 /// # Errors
 /// [`Fault::Unsupported`] in a kernel without a network.
@@ -77,8 +77,8 @@ pub fn bytes_per_interface() -> Result<BTreeMap<String, Reading<u64>>, Fault> {
     Ok(carried)
 }
 
-/// Name and bytes of a line of `/proc/net/dev`: eight columns for reception, then eight for transmission, bytes first.
-/// The two lines of headings have no numbers.
+/// Name and bytes of a line of `/proc/net/dev`. The line has eight columns for reception, then eight for transmission; bytes
+/// are first in each. The two lines of headings have no numbers and give `None`.
 fn parse_interface_line(line: &[u8]) -> Option<(String, u64)> {
     let colon = line.iter().rposition(|byte| *byte == b':')?;
     let mut columns = [0; 9];
@@ -93,31 +93,31 @@ fn parse_interface_line(line: &[u8]) -> Option<(String, u64)> {
 /// Sums over a process and its descendants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessTree {
-    /// Processes that exist.
+    /// The number of processes that exist.
     pub processes: u64,
-    /// Their threads.
+    /// The number of threads of the existing processes.
     pub threads: u64,
-    /// CPU time of existing processes, in nanoseconds, and of ended ones that were waited for, in ticks.
+    /// CPU time of existing processes, with a resolution of nanoseconds, and of ended ones that were waited for, in ticks.
     pub cpu_time: Duration,
-    /// The part of `cpu_time` of ended processes.
+    /// The part of `cpu_time` that ended processes used.
     pub of_ended: Duration,
     /// Page faults of existing and of ended processes.
     pub page_faults: u64,
-    /// Resident memory of existing processes, bytes. A shared page counts once for each of them.
+    /// Resident memory of existing processes, bytes. A shared page counts once for each process that maps it.
     pub resident: u64,
 }
 
-/// Sums over a process and its descendants. Those that have ended and were waited for are included, so that the sums do
-/// not fall when a child ends. A child whose parent ignores SIGCHLD, or ended before it, is lost; a control group
-/// ([`ControlGroup`](super::ControlGroup)) has those too.
+/// Sums over a process and its descendants. Descendants that have ended and were waited for are included, so that the sums do
+/// not fall when a child ends. A child is missing if its parent ignores SIGCHLD or ended before it; a control group
+/// ([`ControlGroup`](super::ControlGroup)) includes such children too.
 ///
 /// # Errors
 /// [`Fault::Gone`] where the root process has ended; [`Fault::Denied`] where `/proc` hides it.
 pub fn process_tree(root: impl ProcessIdentifier) -> Result<Reading<ProcessTree>, Fault> {
     let mut sum = ProcessTree::default();
     for (pid, stat) in enumeration::process_tree(root)? {
-        // A process that has ended since it was listed counts by its ticks. Its parent, if it was read before it waited
-        // for this child, does not include it yet.
+        // A process that has ended since it was listed counts by its ticks. Its parent does not include it if the parent was
+        // read before it waited for this child.
         let own = process_handle::cpu_time(pid)
             .map_or(super::ticks_to_duration(stat.user + stat.kernel), |reading| reading.value);
         let ended = super::ticks_to_duration(stat.children);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_is_carried_and_somebody_is_busiest() {
+    fn sent_bytes_are_counted_and_one_interface_is_busiest() {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
         let address = socket.local_addr().expect("its address");
         let before = bytes_per_interface().expect("read")["lo"].value;
@@ -175,8 +175,8 @@ mod tests {
     }
 
     #[test]
-    fn what_a_child_used_stays_in_the_sum_when_it_has_ended() {
-        // In a process of its own: other tests have children too.
+    fn the_use_of_an_ended_child_stays_in_the_sum() {
+        // The shell runs in a process of its own, since other tests also start children.
         let mut shell = Command::new("sh")
             .args(["-c", "i=0; (while [ $i -lt 60000 ]; do i=$((i+1)); done); echo done; read x"])
             .stdin(std::process::Stdio::piped())

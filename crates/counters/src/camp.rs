@@ -2,11 +2,11 @@
 //! closes a file. For repeated readings the handles ([`Process`], [`Interface`](super::Interface), …) are several times
 //! faster.
 //!
-//! What an enumeration returns is what the other functions take: a name of a disk, a partition or an interface by
-//! reference, a [`Process`] or its number ([`ProcessIdentifier`]), a CPU of [`enumeration::online_cpus`].
+//! The functions take what the enumerations return: the name of a disk, partition or interface by reference, a [`Process`] or
+//! its number ([`ProcessIdentifier`]), or a CPU of [`enumeration::online_cpus`].
 //!
-//! A function that returns a share sleeps for the interval that it is given; CAMP's default was [`INTERVAL`]. Each
-//! function names its original as a documentation alias.
+//! A function that returns a share sleeps for the given interval; CAMP's default was [`INTERVAL`]. Each function has the name
+//! of its original as a documentation alias.
 
 use super::cpu_usage;
 use super::process_handle::{self, Process};
@@ -18,7 +18,7 @@ use syscost_platform::process::page_size;
 /// The default interval of CAMP's rates.
 pub const INTERVAL: Duration = Duration::from_millis(100);
 
-/// The share of `interval` for which all CPUs (`None`), or the one with this number, were busy, percent.
+/// The share of `interval` for which all CPUs (`None`), or the CPU with this number, were busy, percent.
 ///
 /// # Errors
 /// [`Fault::TooShort`] for an interval of at most one tick (10 ms); [`Fault::Gone`] for a CPU that is not online.
@@ -38,7 +38,7 @@ pub fn percent_processor_time(cpu: impl Into<Option<usize>>, interval: Duration)
 /// Free physical memory, bytes. The documentation of [`physical_memory::free`] lists what the number leaves out.
 ///
 /// # Errors
-/// As of [`physical_memory::free`].
+/// The errors of [`physical_memory::free`].
 #[doc(alias = "GetFreePhysicalMemory")]
 pub fn free_physical_memory() -> Result<Reading<u64>, Fault> {
     physical_memory::free()
@@ -47,76 +47,76 @@ pub fn free_physical_memory() -> Result<Reading<u64>, Fault> {
 /// Bytes sent by an interface since it was created.
 ///
 /// # Errors
-/// [`Fault::Gone`].
+/// [`Fault::Gone`] where there is no such interface.
 #[doc(alias = "GetNetBytesSent")]
 pub fn net_bytes_sent(interface: &str) -> Result<Reading<u64>, Fault> {
     network::read_counter_once(interface, network::Counter::BytesSent)
 }
 
-/// Packets sent by an interface.
+/// Packets sent by an interface since it was created.
 ///
 /// # Errors
-/// [`Fault::Gone`].
+/// [`Fault::Gone`] where there is no such interface.
 #[doc(alias = "GetNetPacketsSent")]
 pub fn net_packets_sent(interface: &str) -> Result<Reading<u64>, Fault> {
     network::read_counter_once(interface, network::Counter::PacketsSent)
 }
 
-/// Bytes received by an interface.
+/// Bytes received by an interface since it was created.
 ///
 /// # Errors
-/// [`Fault::Gone`].
+/// [`Fault::Gone`] where there is no such interface.
 #[doc(alias = "GetNetBytesRecvd")]
 pub fn net_bytes_received(interface: &str) -> Result<Reading<u64>, Fault> {
     network::read_counter_once(interface, network::Counter::BytesReceived)
 }
 
-/// Packets received by an interface.
+/// Packets received by an interface since it was created.
 ///
 /// # Errors
-/// [`Fault::Gone`].
+/// [`Fault::Gone`] where there is no such interface.
 #[doc(alias = "GetNetPacketsRecvd")]
 pub fn net_packets_received(interface: &str) -> Result<Reading<u64>, Fault> {
     network::read_counter_once(interface, network::Counter::PacketsReceived)
 }
 
-/// Reads that a disk has completed.
+/// The number of reads that a disk has completed.
 ///
 /// # Errors
-/// [`Fault::Gone`].
+/// [`Fault::Gone`] where there is no such disk.
 #[doc(alias = "GetNumReads_Disk")]
 pub fn num_reads_disk(disk: &str) -> Result<Reading<u64>, Fault> {
     Ok(disk::read_traffic(disk)?.map_field(|traffic| traffic.reads))
 }
 
-/// Writes that a disk has completed.
+/// The number of writes that a disk has completed.
 ///
 /// # Errors
-/// [`Fault::Gone`].
+/// [`Fault::Gone`] where there is no such disk.
 #[doc(alias = "GetNumWrites_Disk")]
 pub fn num_writes_disk(disk: &str) -> Result<Reading<u64>, Fault> {
     Ok(disk::read_traffic(disk)?.map_field(|traffic| traffic.writes))
 }
 
-/// Reads that a partition has completed.
+/// The number of reads that a partition has completed.
 ///
 /// # Errors
-/// [`Fault::Gone`].
+/// [`Fault::Gone`] where there is no such partition.
 #[doc(alias = "GetNumReads_Partition")]
 pub fn num_reads_partition(partition: &str) -> Result<Reading<u64>, Fault> {
     num_reads_disk(partition)
 }
 
-/// Writes that a partition has completed.
+/// The number of writes that a partition has completed.
 ///
 /// # Errors
-/// [`Fault::Gone`].
+/// [`Fault::Gone`] where there is no such partition.
 #[doc(alias = "GetNumWrites_Partition")]
 pub fn num_writes_partition(partition: &str) -> Result<Reading<u64>, Fault> {
     num_writes_disk(partition)
 }
 
-/// Page faults of a process, minor and major.
+/// The number of page faults of a process, minor and major.
 ///
 /// # Errors
 /// [`Fault::Gone`] where there is no such process, [`Fault::Denied`] where `/proc` hides it.
@@ -127,7 +127,7 @@ pub fn num_page_faults(process: impl ProcessIdentifier) -> Result<Reading<u64>, 
     process.confirm(Reading::now(faults, 1, Method::ProcessStat))
 }
 
-/// CPU time of a process as a share of `interval`, percent: 200 % if two of its threads ran all the time.
+/// CPU time of a process as a share of `interval`, percent: 200 % if two of its threads ran for the whole interval.
 ///
 /// # Errors
 /// [`Fault::Gone`] where there is no such process.
@@ -139,19 +139,19 @@ pub fn cpu_time_total(process: impl ProcessIdentifier, interval: Duration) -> Re
     Percent::busy(&before, &after)
 }
 
-/// CPU time in user space as a share of `interval`, percent.
+/// CPU time of a process in user space as a share of `interval`, percent.
 ///
 /// # Errors
-/// [`Fault::Gone`]; [`Fault::TooShort`] for an interval of at most one tick (10 ms).
+/// [`Fault::Gone`] where there is no such process; [`Fault::TooShort`] for an interval of at most one tick (10 ms).
 #[doc(alias = "GetCPUTime_User")]
 pub fn cpu_time_user(process: impl ProcessIdentifier, interval: Duration) -> Result<Percent, Fault> {
     share_of_part(process, interval, Process::user_time)
 }
 
-/// CPU time in the kernel as a share of `interval`, percent.
+/// CPU time of a process in the kernel as a share of `interval`, percent.
 ///
 /// # Errors
-/// [`Fault::Gone`]; [`Fault::TooShort`] for an interval of at most one tick (10 ms).
+/// [`Fault::Gone`] where there is no such process; [`Fault::TooShort`] for an interval of at most one tick (10 ms).
 #[doc(alias = "GetCPUTime_Kernel")]
 pub fn cpu_time_kernel(process: impl ProcessIdentifier, interval: Duration) -> Result<Percent, Fault> {
     share_of_part(process, interval, Process::kernel_time)
@@ -170,7 +170,7 @@ fn share_of_part(process: impl ProcessIdentifier, interval: Duration, part: Part
 /// Resident set of a process, KiB. CAMP used the Windows term, working set.
 ///
 /// # Errors
-/// [`Fault::Gone`].
+/// [`Fault::Gone`] where there is no such process.
 #[doc(alias = "GetWorkingSetKb")]
 pub fn working_set_kb(process: impl ProcessIdentifier) -> Result<Reading<u64>, Fault> {
     read_statm(process, process_handle::RESIDENT)
@@ -179,16 +179,16 @@ pub fn working_set_kb(process: impl ProcessIdentifier) -> Result<Reading<u64>, F
 /// Address space of a process, KiB.
 ///
 /// # Errors
-/// [`Fault::Gone`].
+/// [`Fault::Gone`] where there is no such process.
 #[doc(alias = "GetVMSizeKb")]
 pub fn vm_size_kb(process: impl ProcessIdentifier) -> Result<Reading<u64>, Fault> {
     read_statm(process, process_handle::VIRTUAL)
 }
 
-/// Threads of a process.
+/// The number of threads of a process.
 ///
 /// # Errors
-/// [`Fault::Gone`].
+/// [`Fault::Gone`] where there is no such process.
 #[doc(alias = "GetThreadCount")]
 pub fn thread_count(process: impl ProcessIdentifier) -> Result<Reading<u64>, Fault> {
     process.confirm(process_handle::read_thread_count(process.pid())?)
@@ -197,7 +197,7 @@ pub fn thread_count(process: impl ProcessIdentifier) -> Result<Reading<u64>, Fau
 /// Names of the partitions.
 ///
 /// # Errors
-/// As of [`enumeration::partitions`].
+/// The errors of [`enumeration::partitions`].
 #[doc(alias = "EnumDiskPartitions")]
 pub fn enum_disk_partitions() -> Result<Vec<String>, Fault> {
     enumeration::partitions()
@@ -206,7 +206,7 @@ pub fn enum_disk_partitions() -> Result<Vec<String>, Fault> {
 /// Names of the disks.
 ///
 /// # Errors
-/// As of [`enumeration::disks`].
+/// The errors of [`enumeration::disks`].
 #[doc(alias = "EnumPhysicalDisks")]
 pub fn enum_physical_disks() -> Result<Vec<String>, Fault> {
     enumeration::disks()
@@ -215,13 +215,13 @@ pub fn enum_physical_disks() -> Result<Vec<String>, Fault> {
 /// Names of the network interfaces.
 ///
 /// # Errors
-/// As of [`enumeration::interfaces`].
+/// The errors of [`enumeration::interfaces`].
 #[doc(alias = "EnumNetworkInterfaces")]
 pub fn enum_network_interfaces() -> Result<Vec<String>, Fault> {
     enumeration::interfaces()
 }
 
-/// CPUs of the system that are online. Their numbers may have gaps: [`enumeration::online_cpus`] lists them.
+/// The number of CPUs that are online. Their ids may have gaps: [`enumeration::online_cpus`] lists them.
 ///
 /// # Errors
 /// [`Fault::Gone`] or [`Fault::Denied`] where `/sys` is not mounted.
@@ -230,18 +230,18 @@ pub fn cpu_count() -> Result<usize, Fault> {
     cpu_usage::online_count()
 }
 
-/// CPUs that this process may run on, which CAMP did not distinguish from those of the system.
+/// The number of CPUs that this process may run on. CAMP did not distinguish them from all CPUs of the system.
 ///
 /// # Errors
-/// As of [`enumeration::allowed_cpu_count`].
+/// The errors of [`enumeration::allowed_cpu_count`].
 pub fn cpu_count_allowed() -> Result<usize, Fault> {
     enumeration::allowed_cpu_count()
 }
 
-/// A handle of the process that has this number now; it does not pass to a later process with the same number.
+/// A handle of the process that has this number now. The handle never refers to a later process with the same number.
 ///
 /// # Errors
-/// As of [`Process::open`].
+/// The errors of [`Process::open`].
 #[doc(alias = "GetProcessIdentifier")]
 pub fn process_identifier(pid: i32) -> Result<Process, Fault> {
     Process::open(pid)
@@ -250,7 +250,7 @@ pub fn process_identifier(pid: i32) -> Result<Process, Fault> {
 /// Handles of the processes that run an executable of this name.
 ///
 /// # Errors
-/// As of [`enumeration::processes_by_name`].
+/// The errors of [`enumeration::processes_by_name`].
 #[doc(alias = "GetProcessIdentifiers")]
 pub fn process_identifiers(name: &str) -> Result<Vec<Process>, Fault> {
     enumeration::processes_by_name(name)

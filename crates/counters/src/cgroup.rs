@@ -1,8 +1,8 @@
-//! Control groups of both versions (cgroups(7)): what a container uses, and its limits.
+//! Control groups of both versions (cgroups(7)): the resources that a container uses, and its limits.
 //!
 //! The name of a group is its path from the root of its hierarchy, as in `/proc/PID/cgroup`: `/`, `/system.slice`.
-//! Version 1 has a hierarchy for each set of controllers, version 2 one for all. Where both are mounted, each
-//! controller is in one of them, and is read there.
+//! Version 1 has a hierarchy for each set of controllers; version 2 has one for all. Where both are mounted, each controller
+//! belongs to one of them, and is read there.
 
 mod place;
 
@@ -16,17 +16,17 @@ use std::fs::File;
 use std::time::Duration;
 use syscost_platform::control_group::Version;
 
-/// Bytes of a 64-bit number and the end of the line.
+/// Space for a 64-bit number and the end of the line, bytes.
 const DIGITS: usize = 24;
-/// Bytes of the times with which `cpu.stat` of version 2 begins, at their longest.
+/// Space for the times at the beginning of `cpu.stat` in version 2, at their longest, bytes.
 const TIMES: usize = 128;
 
-/// The counters of one control group, by at most three files that are kept open. After the group was removed every
-/// reading is [`Fault::Gone`]; a counter that the kernel or the version lacks is [`Fault::Unsupported`].
+/// The counters of one control group. It keeps at most three files open. After the group was removed every reading is
+/// [`Fault::Gone`]. A counter that the kernel or the version lacks is [`Fault::Unsupported`].
 #[derive(Debug)]
 pub struct ControlGroup {
     name: String,
-    /// Version of the hierarchy that counts CPU time: the units differ.
+    /// Version of the hierarchy that counts CPU time, which determines the units.
     version: Option<Version>,
     time: Option<File>,
     bandwidth: Option<File>,
@@ -34,23 +34,23 @@ pub struct ControlGroup {
     place: Place,
 }
 
-/// CPU time by mode.
+/// CPU time of a group, by mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
-    /// In user space.
+    /// CPU time in user space.
     pub user: Duration,
-    /// In the kernel.
+    /// CPU time in the kernel.
     pub kernel: Duration,
 }
 
 /// How often a group used up its quota of CPU time (Documentation/scheduler/sched-bwc.rst).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Throttled {
-    /// Periods that have passed.
+    /// The number of periods that have passed.
     pub periods: u64,
-    /// Periods in which the group was stopped.
+    /// The number of periods in which the group was stopped.
     pub throttled: u64,
-    /// Time for which it was stopped, summed over CPUs.
+    /// The time for which the group was stopped, summed over CPUs.
     pub time: Duration,
 }
 
@@ -58,7 +58,7 @@ impl ControlGroup {
     /// The group of this name.
     ///
     /// # Errors
-    /// [`Fault::Gone`] where no hierarchy has it; [`Fault::Unsupported`] where none is mounted.
+    /// [`Fault::Gone`] where no hierarchy has the group; [`Fault::Unsupported`] where no hierarchy is mounted.
     pub fn open(name: &str) -> Result<Self, Fault> {
         Self::open_at(name.into(), Place::find_by_name(name)?)
     }
@@ -66,7 +66,7 @@ impl ControlGroup {
     /// The group of a process, in each hierarchy.
     ///
     /// # Errors
-    /// [`Fault::Gone`], [`Fault::Denied`] as of a process; [`Fault::Unsupported`] where no hierarchy is mounted.
+    /// [`Fault::Gone`] or [`Fault::Denied`] in the cases of a process; [`Fault::Unsupported`] where no hierarchy is mounted.
     pub fn from_pid(pid: i32) -> Result<Self, Fault> {
         let place = Place::from_pid(pid)?;
         Self::open_at(format!("of {}", super::process_handle::process_label(pid)), place)
@@ -90,16 +90,15 @@ impl ControlGroup {
         Ok(Self { name, version, time, bandwidth, memory, place })
     }
 
-    /// Its name; for the group of a process, the process.
+    /// The name of the group; for the group of a process, the process.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// CPU time of all tasks that were in it, including those that have ended. Version 1 counts nanoseconds, version 2
-    /// microseconds.
+    /// CPU time of all tasks of the group, including ended ones. Version 1 counts in nanoseconds, version 2 in microseconds.
     ///
     /// # Errors
-    /// [`Fault::Gone`], [`Fault::Unsupported`].
+    /// [`Fault::Gone`] once the group was removed; [`Fault::Unsupported`] where the counter is missing.
     pub fn cpu_time(&self) -> Result<Reading<Duration>, Fault> {
         let mut buffer = [0; TIMES];
         let text = self.read(&self.time, "CPU time", &mut buffer)?;
@@ -116,7 +115,7 @@ impl ControlGroup {
     /// CPU time by mode. Version 1 opens a file for each part.
     ///
     /// # Errors
-    /// [`Fault::Gone`], [`Fault::Unsupported`].
+    /// [`Fault::Gone`] once the group was removed; [`Fault::Unsupported`] where the counter is missing.
     pub fn cpu_time_by_mode(&self) -> Result<Reading<Parts>, Fault> {
         let mut buffer = [0; SHORT];
         let (parts, step) = match (self.version, &self.place.cpuacct) {
@@ -136,10 +135,11 @@ impl ControlGroup {
         Ok(Reading::now(parts, Parts { user: step, kernel: step }, Method::ControlGroup))
     }
 
-    /// How often its quota was used up.
+    /// How often the group's quota of CPU time was used up.
     ///
     /// # Errors
-    /// [`Fault::Unsupported`] where the CPU controller is not enabled, as in the root; [`Fault::Gone`].
+    /// [`Fault::Unsupported`] where the CPU controller is not enabled, as in the root; [`Fault::Gone`] once the group was
+    /// removed.
     pub fn throttling(&self) -> Result<Reading<Throttled>, Fault> {
         let mut buffer = [0; SHORT];
         let file = if self.bandwidth.is_some() { &self.bandwidth } else { &self.time };
@@ -154,10 +154,10 @@ impl ControlGroup {
         Ok(Reading::now(Throttled { periods, throttled, time }, step, Method::ControlGroup))
     }
 
-    /// Memory charged to it and to the groups below it, page cache included, bytes.
+    /// Memory charged to the group and to the groups below it, including page cache, bytes.
     ///
     /// # Errors
-    /// [`Fault::Gone`], [`Fault::Unsupported`].
+    /// [`Fault::Gone`] once the group was removed; [`Fault::Unsupported`] where the counter is missing.
     pub fn memory(&self) -> Result<Reading<u64>, Fault> {
         let mut buffer = [0; DIGITS];
         let text = self.read(&self.memory, "memory", &mut buffer)?;
@@ -165,23 +165,23 @@ impl ControlGroup {
         Ok(Reading::now(bytes, syscost_platform::process::page_size(), Method::ControlGroup))
     }
 
-    /// Its limit of memory, bytes; `None` where it has none of its own. Groups above it may have one.
+    /// The group's limit of memory, bytes; `None` without a limit of its own. Groups above it may have a limit.
     ///
     /// # Errors
-    /// [`Fault::Gone`] once it was removed; [`Fault::Unsupported`] where the controller is not enabled.
+    /// [`Fault::Gone`] once the group was removed; [`Fault::Unsupported`] where the controller is not enabled.
     pub fn memory_limit(&self) -> Result<Option<u64>, Fault> {
         self.place.memory_limit().map_err(|fault| self.missing_file_fault("a limit of memory", fault))
     }
 
-    /// Its quota of CPU time, in CPUs; `None` where it has none of its own. Groups above it may have one.
+    /// The group's quota of CPU time, in CPUs; `None` without a quota of its own. Groups above it may have a quota.
     ///
     /// # Errors
-    /// [`Fault::Gone`] once it was removed; [`Fault::Unsupported`] where the controller is not enabled.
+    /// [`Fault::Gone`] once the group was removed; [`Fault::Unsupported`] where the controller is not enabled.
     pub fn cpu_limit(&self) -> Result<Option<f64>, Fault> {
         self.place.cpu_limit().map_err(|fault| self.missing_file_fault("a quota of CPU time", fault))
     }
 
-    /// A handle for the pressure on a resource within it.
+    /// A handle for the pressure on a resource within the group.
     ///
     /// # Errors
     /// [`Fault::Unsupported`] in a hierarchy of version 1.
@@ -196,7 +196,7 @@ impl ControlGroup {
         kernel_file::read(file, buffer, || format!("control group {}", self.name))
     }
 
-    /// A missing file means that there is no such controller, unless the whole group was removed.
+    /// The fault for a missing file: the controller is missing, unless the whole group was removed.
     fn missing_file_fault(&self, what: &str, fault: Fault) -> Fault {
         match fault {
             Fault::Gone(_) if self.place.is_there() => self.unsupported_fault(what),
@@ -233,7 +233,7 @@ mod tests {
         }
     }
 
-    fn made(hierarchy: &Option<String>) -> Option<(String, Made)> {
+    fn make_group(hierarchy: &Option<String>) -> Option<(String, Made)> {
         let name = format!("syscost-test-{}-{}", std::process::id(), line!());
         let path = std::path::Path::new(hierarchy.as_ref()?).join(&name);
         std::fs::create_dir(&path).ok()?;
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_is_one_that_can_be_opened() {
+    fn every_listed_group_can_be_opened() {
         let names = match enumeration::control_groups() {
             Ok(names) => names,
             Err(Fault::Unsupported(why)) => return print_skipped(&why.to_string()),
@@ -269,17 +269,17 @@ mod tests {
         };
         assert!(names.iter().any(|name| name == "/"));
         for name in names {
-            // Others make groups and remove them.
+            // Other processes make and remove groups meanwhile.
             let opened = ControlGroup::open(&name);
             assert!(matches!(opened, Ok(_) | Err(Fault::Gone(_))), "{name}: {opened:?}");
         }
     }
 
     #[test]
-    fn a_group_without_limits_has_none_and_one_that_was_removed_is_gone() {
+    fn a_group_without_limits_reads_none_and_a_removed_group_is_gone() {
         let Ok(root) = Place::find_by_name("/") else { return print_skipped("no hierarchy is mounted") };
         for hierarchy in [&root.cpuacct, &root.memory, &root.cpu, &root.unified] {
-            let Some((name, made)) = made(hierarchy) else {
+            let Some((name, made)) = make_group(hierarchy) else {
                 print_skipped(&format!("no group can be made in {hierarchy:?}"));
                 continue;
             };
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_leads_out_of_the_hierarchy() {
+    fn a_name_that_leads_out_of_the_hierarchy_is_refused() {
         for name in ["/../..", "..", "/a/../../b", "relative", ""] {
             assert!(ControlGroup::open(name).is_err(), "{name:?}");
         }

@@ -1,4 +1,4 @@
-//! How the CPUs spent their time.
+//! The division of CPU time: user space, kernel, interrupts, idle, stolen.
 
 use super::kernel_file;
 use super::text::{parse_hundredths, parse_number, skip_line};
@@ -10,53 +10,52 @@ use syscost_platform::process::cpus_configured;
 const UPTIME: &str = "/proc/uptime";
 const STAT: &str = "/proc/stat";
 const ONLINE: &str = "/sys/devices/system/cpu/online";
-/// Space for the line of all CPUs, and for the line of one: ten numbers of 64 bits.
+/// Space for the line of all CPUs, and for the line of one CPU (ten 64-bit numbers), bytes.
 const HEAD: usize = 1024;
 const LINE: usize = 224;
 
-/// Time of all CPUs or of one since boot (proc_stat(5)), in ticks of 10 ms. At each tick the kernel charges the
-/// whole tick to what runs at that moment, so work that begins after a tick and ends before the next is not
-/// counted.
+/// Time of all CPUs or of one since boot (proc_stat(5)), in ticks of 10 ms. At each tick the kernel charges the whole tick to
+/// what runs at that moment. Work that begins after a tick and ends before the next is therefore not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
-    /// In user space at ordinary priority.
+    /// Time in user space at ordinary priority.
     pub user: u64,
-    /// In user space at lowered priority.
+    /// Time in user space at lowered priority.
     pub nice: u64,
-    /// In the kernel.
+    /// Time in the kernel.
     pub system: u64,
-    /// Idle.
+    /// Idle time.
     pub idle: u64,
-    /// Idle while a task waited for a device. This counter may decrease.
+    /// Idle time while a task waited for a device. This counter may decrease.
     pub waiting: u64,
-    /// In hard interrupts.
+    /// Time in hard interrupts.
     pub interrupts: u64,
-    /// In soft interrupts.
+    /// Time in soft interrupts.
     pub soft_interrupts: u64,
-    /// Taken by the hypervisor for other guests.
+    /// Time that the hypervisor gave to other guests.
     pub stolen: u64,
-    /// The number of CPUs over which this is the sum.
+    /// The number of CPUs that the times sum up.
     pub cpus: u64,
 }
 
-/// How the time between two readings was divided, percent.
+/// The division of the time between two readings, percent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shares {
-    /// In user space.
+    /// Share in user space.
     pub user: Percent,
-    /// In the kernel on behalf of a task.
+    /// Share in the kernel on behalf of a task.
     pub system: Percent,
-    /// In hard interrupts: 0 in a kernel without `CONFIG_IRQ_TIME_ACCOUNTING` whose tick meets none.
+    /// Share in hard interrupts: 0 in a kernel without `CONFIG_IRQ_TIME_ACCOUNTING` whose tick never finds an interrupt.
     pub interrupts: Percent,
-    /// In soft interrupts.
+    /// Share in soft interrupts.
     pub soft_interrupts: Percent,
-    /// Taken by the hypervisor for other guests.
+    /// Share that the hypervisor gave to other guests.
     pub stolen: Percent,
-    /// Idle, or waiting for a device.
+    /// Share idle, or waiting for a device.
     pub idle: Percent,
 }
 
-/// Counters of the CPUs. Holds two descriptors.
+/// Counters of the CPUs. It holds two descriptors.
 #[derive(Debug)]
 pub struct Processors {
     uptime: File,
@@ -73,7 +72,7 @@ impl Processors {
         Ok(Self {
             uptime: kernel_file::open(format_args!("{UPTIME}"))?,
             stat: kernel_file::open(format_args!("{STAT}"))?,
-            // For the lines of CPUs alone, including those that are offline now.
+            // Space only for the lines of CPUs, including CPUs that are offline now.
             buffer: vec![0; HEAD + LINE * cpus_configured()],
         })
     }
@@ -87,13 +86,13 @@ impl Processors {
         idle_reading(&self.uptime)
     }
 
-    /// Idle time without a time stamp: for a block of several counters.
+    /// Idle time without a time stamp, for a block of several counters.
     #[inline]
     pub(super) fn idle_time(&self) -> Result<Duration, Fault> {
         idle_time(&self.uptime)
     }
 
-    /// The time of all CPUs (`None`), or of the one with this number.
+    /// The time of all CPUs (`None`), or of the CPU with this number.
     ///
     /// # Errors
     /// [`Fault::Gone`] for a CPU that is not online.
@@ -101,8 +100,8 @@ impl Processors {
         read_time_spent(&self.stat, &mut self.buffer, cpu.into())
     }
 
-    /// Replaces `list` by the number and the time of each CPU that is online, all from one read. A list with enough
-    /// capacity is not reallocated.
+    /// Replaces `list` by the number and the time of each online CPU, all from one read. A list with enough capacity is not
+    /// reallocated.
     ///
     /// # Errors
     /// [`Fault::Parse`] for an unknown format of `/proc/stat`.
@@ -116,7 +115,7 @@ pub(super) fn idle_reading(uptime: &File) -> Result<Reading<Duration>, Fault> {
     Ok(Reading::now(idle_time(uptime)?, TICK, Method::Uptime))
 }
 
-/// Idle time by the second number of `/proc/uptime`.
+/// Idle time, from the second number of `/proc/uptime`.
 #[inline]
 fn idle_time(uptime: &File) -> Result<Duration, Fault> {
     let mut buffer = [0; 64];
@@ -126,7 +125,7 @@ fn idle_time(uptime: &File) -> Result<Duration, Fault> {
     Ok(ticks_to_duration(idle))
 }
 
-/// CPUs that are online, from a list in the kernel's notation: `0-3,6`.
+/// The number of online CPUs, from a list in the kernel's notation: `0-3,6`.
 pub(super) fn online_count() -> Result<usize, Fault> {
     let mut buffer = [0; kernel_file::SHORT];
     let text =
@@ -143,9 +142,9 @@ fn count_in_ranges(ranges: &[u8]) -> Option<usize> {
     each.sum()
 }
 
-/// The share of `interval` for which a CPU was busy, without a handle.
+/// The share of `interval` for which a CPU was busy, read without a handle.
 pub(super) fn busy_percent(cpu: usize, interval: Duration) -> Result<Percent, Fault> {
-    /// CPUs whose lines fit into a buffer on the stack.
+    /// The number of CPUs whose lines fit into a buffer on the stack.
     const FEW: usize = 30;
     let file = kernel_file::open(format_args!("{STAT}"))?;
     let (mut few, mut many) = ([0; HEAD + FEW * LINE], Vec::new());
@@ -190,13 +189,13 @@ fn read_time_spent_each(
     Ok(())
 }
 
-/// The resolution: one tick for every part.
+/// The resolution of the times: one tick for each part.
 fn tick_resolution(cpus: u64) -> Spent {
     spent_from_columns([1; 8], cpus)
 }
 
-/// The lines of single CPUs as number and rest. They come first, so that the line of all interrupts, which may fill
-/// pages, is never searched for its end.
+/// The lines of single CPUs as number and rest. They are the first lines; the search stops there, because the line of all
+/// interrupts may fill pages.
 fn cpu_lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let mut text = text;
     std::iter::from_fn(move || {
@@ -211,7 +210,7 @@ fn parse_cpu_line(line: &[u8], cpus: u64) -> Result<Spent, Fault> {
     Ok(Spent { cpus, ..spent })
 }
 
-/// Parses the columns of a CPU. Old kernels have fewer; a missing one is zero.
+/// Parses the columns of a CPU. A column that an old kernel lacks is zero.
 pub(super) fn parse_columns(mut rest: &[u8]) -> Option<Spent> {
     let mut columns = [0; 8];
     for (at, column) in columns.iter_mut().enumerate() {
@@ -238,7 +237,7 @@ pub fn busy_share(before: &Reading<Spent>, after: &Reading<Spent>) -> Result<Per
     Percent::busy_from_idle(&before, &after, 1)
 }
 
-/// How the time between two readings was divided.
+/// The division of the time between two readings.
 ///
 /// # Errors
 /// [`Fault::TooShort`] for readings within one tick.
@@ -259,7 +258,7 @@ fn idle_ticks(spent: &Spent) -> u64 {
     spent.idle + spent.waiting
 }
 
-/// One part as a time, averaged over the CPUs.
+/// One part of the time, averaged over the CPUs.
 fn average_time(reading: &Reading<Spent>, field: fn(&Spent) -> u64) -> Reading<Duration> {
     let each = |spent: &Spent| TICK.mul_f64(field(spent) as f64 / spent.cpus.max(1) as f64);
     Reading { resolution: TICK, ..reading.map_field(each) }
@@ -295,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_that_an_old_kernel_lacks_are_zero_and_four_it_has() {
+    fn columns_that_an_old_kernel_lacks_are_zero_and_four_are_required() {
         assert_eq!(parse_columns(b"1 2 3 4\n").expect("columns").waiting, 0);
         assert!(parse_columns(b"1 2 3\n").is_none());
     }
@@ -314,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn half_of_two_cpus_is_one_of_them() {
+    fn one_busy_cpu_of_two_is_half() {
         let start = std::time::Instant::now();
         let at = |ms, user, idle, stolen| Reading {
             value: Spent { user, idle, stolen, cpus: 2, ..Spent::default() },

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 /// Bytes of a sector in the kernel's counters, for every device (Documentation/block/stat.rst).
 const SECTOR: u64 = 512;
-/// The longest tick of the timer (`HZ` of 100), of which a busy time consists.
+/// The longest tick of the timer (`HZ` of 100). Busy times are counted in ticks.
 const LONGEST_TICK: Duration = Duration::from_millis(10);
-/// Space for seventeen numbers of 64 bits.
+/// Space for seventeen 64-bit numbers, bytes.
 const ROOM: usize = 17 * 21 + 1;
 
-/// Counters of one disk or partition. Holds one descriptor.
+/// Counters of one disk or partition. It holds one descriptor.
 #[derive(Debug)]
 pub struct Disk {
     name: String,
@@ -31,10 +31,10 @@ pub struct Traffic {
     pub writes: u64,
     /// Bytes written.
     pub bytes_written: u64,
-    /// Requests in flight at this moment.
+    /// Requests in flight at the moment of the reading.
     pub in_flight: u64,
-    /// Time for which at least one request was under way, as the ticks of the timer saw it: a request that is shorter than
-    /// a tick counts as a whole one or as none.
+    /// Time for which at least one request was in flight, as the ticks of the timer saw it: a request shorter than a tick
+    /// counts as a whole tick or not at all.
     pub busy: Duration,
 }
 
@@ -42,7 +42,7 @@ impl Disk {
     /// The disk or partition that has this name now: `vda`, `nvme0n1p2`.
     ///
     /// # Errors
-    /// [`Fault::Gone`] where there is none.
+    /// [`Fault::Gone`] where there is no such disk.
     pub fn open(name: &str) -> Result<Self, Fault> {
         Ok(Self { name: name.into(), file: open_stat_file(name)? })
     }
@@ -52,34 +52,34 @@ impl Disk {
         &self.name
     }
 
-    /// All of its counters.
+    /// All counters of the disk.
     ///
     /// # Errors
-    /// [`Fault::Gone`] once the disk was removed, [`Fault::Parse`].
+    /// [`Fault::Gone`] once the disk was removed; [`Fault::Parse`] for an unknown format.
     #[inline]
     pub fn traffic(&self) -> Result<Reading<Traffic>, Fault> {
         read(&self.file, &self.name)
     }
 
-    /// Completed reads.
+    /// The number of completed reads.
     ///
     /// # Errors
-    /// As of [`traffic`](Self::traffic).
+    /// The errors of [`traffic`](Self::traffic).
     #[inline]
     pub fn reads(&self) -> Result<Reading<u64>, Fault> {
         self.read_counter(READS)
     }
 
-    /// Completed writes.
+    /// The number of completed writes.
     ///
     /// # Errors
-    /// As of [`traffic`](Self::traffic).
+    /// The errors of [`traffic`](Self::traffic).
     #[inline]
     pub fn writes(&self) -> Result<Reading<u64>, Fault> {
         self.read_counter(WRITES)
     }
 
-    /// Completed reads and writes, without a time stamp: for a block of several counters.
+    /// Completed reads and writes, without a time stamp, for a block of several counters.
     #[inline]
     pub(super) fn operation_count(&self) -> Result<u64, Fault> {
         let both = |text: &[u8]| {
@@ -89,7 +89,7 @@ impl Disk {
         read_and_parse(&self.file, &self.name, both)
     }
 
-    /// Reads one number of the line. Parsing only this number halves the cost.
+    /// Reads one number of the line. To parse only this number halves the cost.
     #[inline]
     fn read_counter(&self, word: usize) -> Result<Reading<u64>, Fault> {
         let value = read_and_parse(&self.file, &self.name, |text| text::nth_number(text, word))?;
@@ -97,11 +97,11 @@ impl Disk {
     }
 }
 
-/// Positions in the line.
+/// Positions of the numbers in the line.
 const READS: usize = 0;
 const WRITES: usize = 4;
 
-/// All counters, without a handle.
+/// All counters, read without a handle.
 pub(super) fn read_traffic(name: &str) -> Result<Reading<Traffic>, Fault> {
     read(&open_stat_file(name)?, name)
 }
@@ -141,7 +141,7 @@ fn parse(text: &[u8]) -> Option<Traffic> {
         (*number, rest) = text::parse_number(rest)?;
     }
     let [reads, _, read, _, writes, _, written, _, in_flight, busy_ms] = numbers;
-    // Years of writing stay far below 2^64 bytes.
+    // Saturation changes nothing: years of writing stay far below 2^64 bytes.
     let bytes = |sectors: u64| sectors.saturating_mul(SECTOR);
     Some(Traffic {
         reads,
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_stand_where_the_kernel_says() {
+    fn columns_are_read_from_the_documented_positions() {
         let text = b"    1 2 3 4 5 6 7 8 9 10 11 0 0 0 0 0 0\n";
         let expected = Traffic {
             reads: 1,
@@ -174,12 +174,12 @@ mod tests {
     }
 
     #[test]
-    fn one_number_is_that_of_all() {
+    fn a_single_counter_equals_its_field_of_all_counters() {
         let Ok(disks) = crate::enumeration::disks() else {
             return syscost_platform::testing::print_skipped("the kernel lists no disks");
         };
         for disk in disks {
-            // Other processes use it meanwhile.
+            // Other processes use the disk meanwhile.
             let disk = Disk::open(&disk).expect("it is on the list");
             let before = disk.traffic().expect("read").value;
             let (reads, writes) = (disk.reads().expect("read").value, disk.writes().expect("read").value);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_there_is_not_is_gone() {
+    fn a_missing_disk_is_gone() {
         assert!(matches!(Disk::open("no-such-0"), Err(Fault::Gone(_))));
         assert!(matches!(read_traffic("../net/lo"), Err(Fault::Gone(_))));
     }

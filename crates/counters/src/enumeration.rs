@@ -1,6 +1,6 @@
-//! Names of what can be read: disks, interfaces, CPUs, processes, control groups. Everything returned here can be given
-//! to the functions of [`camp`](super::camp) as it is, and every name can be opened as a handle, unless its object is
-//! removed in between.
+//! Names of the objects that can be read: disks, interfaces, CPUs, processes, control groups. The functions of
+//! [`camp`](super::camp) take everything that is returned here, unchanged. Every name can be opened as a handle, unless its
+//! object is removed in between.
 
 use super::process_handle::{Process, Stat};
 use super::{Fault, ProcessIdentifier};
@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Names of disks with a device behind them: loop devices, compressed memory and the like are left out.
+/// Names of disks that have a device. Loop devices, compressed memory and the like are left out.
 ///
 /// # Errors
 /// [`Fault::Denied`] where `/sys` is not mounted.
@@ -29,7 +29,7 @@ pub fn partitions() -> Result<Vec<String>, Fault> {
 /// # Errors
 /// [`Fault::Denied`] where `/sys` is not mounted.
 pub fn interfaces() -> Result<Vec<String>, Fault> {
-    // The directory also has a file, `bonding_masters`.
+    // The directory also contains a file, `bonding_masters`.
     entries_with("/sys/class/net", "statistics")
 }
 
@@ -41,10 +41,10 @@ pub fn allowed_cpu_count() -> Result<usize, Fault> {
     syscost_platform::process::cpus_allowed().map_err(|e| Fault::from_error("the set of CPUs", &e))
 }
 
-/// Numbers of the CPUs that are online, which may have gaps.
+/// Numbers of the online CPUs, which may have gaps.
 ///
 /// # Errors
-/// As of [`Processors::time_spent_each`](super::Processors::time_spent_each).
+/// The errors of [`Processors::time_spent_each`](super::Processors::time_spent_each).
 pub fn online_cpus() -> Result<Vec<usize>, Fault> {
     let mut each = Vec::new();
     super::Processors::open()?.time_spent_each(&mut each)?;
@@ -54,18 +54,18 @@ pub fn online_cpus() -> Result<Vec<usize>, Fault> {
 /// Names of the control groups of all mounted hierarchies.
 ///
 /// # Errors
-/// [`Fault::Unsupported`] where none is mounted.
+/// [`Fault::Unsupported`] where no hierarchy is mounted.
 pub fn control_groups() -> Result<Vec<String>, Fault> {
     super::cgroup::group_names()
 }
 
-/// Whether `/proc` hides processes of other users (`hidepid` of proc(5)), so that [`pids`] is silently incomplete.
-/// Tested on the first process of the namespace, which always exists.
+/// Whether `/proc` hides processes of other users (`hidepid` of proc(5)), so that [`pids`] is silently incomplete. It tests
+/// the first process of the namespace, which always exists.
 pub fn hides_processes() -> bool {
     matches!(Process::open(1), Err(Fault::Denied { .. }))
 }
 
-/// Numbers of all visible processes, ascending. [`hides_processes`] tells whether there may be others.
+/// Numbers of all visible processes, ascending. [`hides_processes`] returns whether there may be other processes.
 ///
 /// # Errors
 /// [`Fault::Denied`] where `/proc` is not mounted.
@@ -75,8 +75,8 @@ pub fn pids() -> Result<Vec<i32>, Fault> {
     Ok(pids)
 }
 
-/// Handles of the processes whose executable has this file name. Where the executable of a process may not be read, the
-/// process's own name is compared, which has at most 15 characters.
+/// Handles of the processes whose executable has this file name. If a process's executable may not be read, the process's own
+/// name, at most 15 characters, is compared instead.
 ///
 /// # Errors
 /// [`Fault::Denied`] where `/proc` is not mounted.
@@ -101,8 +101,8 @@ fn descendants(root: i32) -> Result<Vec<(i32, Stat)>, Fault> {
     let mut tree = vec![first.ok_or_else(|| Fault::Gone(super::process_handle::process_label(root)))?];
     let mut at = 0;
     while let Some((parent, parent_stat)) = tree.get(at).copied() {
-        // The processes were read one after another, so a reused number could make a cycle. A child that started
-        // before its parent is therefore skipped.
+        // The processes were read one after another, so a reused number could make a cycle. A child that started before its
+        // parent is therefore skipped.
         let new = |(pid, stat): &&(i32, Stat)| {
             stat.started >= parent_stat.started && tree.iter().all(|(known, _)| known != pid)
         };
@@ -121,7 +121,7 @@ fn read_stat(pid: i32) -> Option<Stat> {
 fn executable_name(pid: i32) -> Option<Vec<u8>> {
     if let Ok(path) = fs::read_link(format!("/proc/{pid}/exe")) {
         let name = path.file_name()?.as_bytes();
-        // The kernel appends this once the file was removed or replaced.
+        // The kernel appends ` (deleted)` once the file was removed or replaced.
         return Some(name.strip_suffix(b" (deleted)").unwrap_or(name).to_vec());
     }
     let mut name = fs::read(format!("/proc/{pid}/comm")).ok()?;
@@ -129,7 +129,7 @@ fn executable_name(pid: i32) -> Option<Vec<u8>> {
     Some(name)
 }
 
-/// Names of the entries of a class of devices that have this file.
+/// Names of the entries in this class of devices that have a file of this name.
 fn entries_with(class: &str, file: &str) -> Result<Vec<String>, Fault> {
     let has_file = |name: &String| Path::new(class).join(name).join(file).exists();
     Ok(entry_names(class)?.into_iter().filter(has_file).collect())
@@ -154,7 +154,7 @@ mod tests {
     const SHORT: Duration = Duration::from_millis(20);
 
     #[test]
-    fn every_name_is_one_that_the_counters_take() {
+    fn the_counters_take_every_listed_name() {
         for disk in &camp::enum_physical_disks().expect("/sys") {
             Disk::open(disk).and_then(|disk| disk.traffic()).expect(disk);
             assert!(camp::num_reads_disk(disk).is_ok() && camp::num_writes_disk(disk).is_ok(), "{disk}");
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn every_process_of_a_list_is_one_that_the_functions_take_until_it_ends() {
+    fn the_functions_take_every_listed_process_until_it_ends() {
         let mut child = Command::new("sleep").arg("60").spawn().expect("a child");
         let name = executable_name(child.id() as i32).and_then(|name| String::from_utf8(name).ok());
         let listed = camp::process_identifiers(&name.expect("it runs")).expect("/proc");
@@ -224,13 +224,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_by_the_number_of_an_ended_process_is_refused() {
+    fn a_reading_by_the_number_of_an_ended_process_is_refused() {
         let mut child = Command::new("sleep").arg("60").spawn().expect("a child");
         let process = Process::open(child.id() as i32).expect("it runs");
         assert_eq!((&process).confirm(7).expect("it runs"), 7);
         child.kill().expect("killed");
         child.wait().expect("waited for");
-        // As if a later process had its number and had answered.
+        // The value 7 stands for a reading of a later process with the same number.
         assert!(matches!((&process).confirm(7), Err(Fault::Gone(_))));
         assert_eq!(process.pid().confirm(7).expect("a number is always its process's"), 7);
     }

@@ -1,4 +1,4 @@
-//! Files of the kernel that are read again and again: kept open, or opened for one reading.
+//! Files of the kernel that are read repeatedly: kept open, or opened for one reading.
 
 use super::Fault;
 use nix::errno::Errno;
@@ -15,19 +15,19 @@ pub(super) const SHORT: usize = 1024;
 /// `open(format_args!("/proc/{pid}/stat"))`.
 ///
 /// # Errors
-/// The [`Fault`] that the error of open(2) means.
+/// The [`Fault`] that corresponds to the error of open(2).
 pub(super) fn open(path: Arguments<'_>) -> Result<File, Fault> {
     let mut text = Path::default();
-    // No process, disk or interface has a path that long.
+    // No process, disk or interface has a path longer than the buffer.
     text.write_fmt(path).map_err(|_| Fault::Gone(path.to_string()))?;
     File::open(text.as_str()).map_err(|e| Fault::from_error(path.to_string(), &e))
 }
 
-/// Opens a file of a process. The path is put together without `format_args!`, which would be a tenth of the cost of
-/// the cheapest reading.
+/// Opens a file of a process. The path is built without `format_args!`, which would take a tenth of the time of the fastest
+/// reading.
 ///
 /// # Errors
-/// The [`Fault`] that the error of open(2) means.
+/// The [`Fault`] that corresponds to the error of open(2).
 pub(super) fn open_process_file(pid: i32, name: &str) -> Result<File, Fault> {
     let open = |text: &Path| File::open(text.as_str()).map_err(|e| Fault::from_error(text.as_str(), &e));
     Path::for_process_file(pid, name)
@@ -37,7 +37,7 @@ pub(super) fn open_process_file(pid: i32, name: &str) -> Result<File, Fault> {
 /// stat(2) of a file of a process.
 ///
 /// # Errors
-/// Its error.
+/// The error of stat(2).
 pub(super) fn stat_process_file(pid: i32, name: &str) -> Result<FileStat, Errno> {
     let path = Path::for_process_file(pid, name).map_err(|_| Errno::ENAMETOOLONG)?;
     nix::sys::stat::stat(path.as_c_str()?)
@@ -72,13 +72,13 @@ impl Path {
         Ok(path)
     }
 
-    /// Ends at the first of the zeroes behind the path, so that no copy is needed.
+    /// The path up to the first of the zeroes behind it, so that no copy is needed.
     fn as_c_str(&self) -> Result<&CStr, Errno> {
         CStr::from_bytes_until_nul(&self.bytes).map_err(|_| Errno::ENAMETOOLONG)
     }
 
     fn as_str(&self) -> &str {
-        // Only whole texts are appended.
+        // Only whole strings are appended, so the bytes are valid UTF-8.
         std::str::from_utf8(&self.bytes[..self.length]).unwrap_or_default()
     }
 }
@@ -92,10 +92,10 @@ impl Write for Path {
     }
 }
 
-/// Reads the file from its beginning. `what` names it in an error.
+/// Reads the file from its beginning into `buffer`. `what` names the file in an error.
 ///
 /// # Errors
-/// [`Fault::Gone`] for an empty file, otherwise the fault that the error of read(2) means.
+/// [`Fault::Gone`] for an empty file, otherwise the fault that corresponds to the error of read(2).
 #[inline]
 pub(super) fn read<'a>(
     file: &File,
@@ -103,17 +103,17 @@ pub(super) fn read<'a>(
     what: impl FnOnce() -> String,
 ) -> Result<&'a [u8], Fault> {
     match file.read_at(buffer, 0) {
-        // Files of a process that has ended give ESRCH or are empty.
+        // A read of a file of an ended process gives ESRCH or no bytes.
         Ok(0) => Err(Fault::Gone(what())),
         Ok(length) => Ok(&buffer[..length]),
         Err(error) => Err(Fault::from_error(what(), &error)),
     }
 }
 
-/// Calls `see` with each line of a file of any length, without its end. A line of more than 8 KiB is given in pieces.
+/// Calls `see` with each line of a file of any length, without its line end. A line of more than 8 KiB is passed in pieces.
 ///
 /// # Errors
-/// The fault that the error of read(2) means.
+/// The fault that corresponds to the error of read(2).
 pub(super) fn for_each_line(file: &File, what: &str, mut see: impl FnMut(&[u8])) -> Result<(), Fault> {
     let mut buffer = [0; 8 << 10];
     let (mut kept, mut offset) = (0, 0);
@@ -140,10 +140,10 @@ pub(super) fn for_each_line(file: &File, what: &str, mut see: impl FnMut(&[u8]))
     }
 }
 
-/// A name that is one part of a path, so that it cannot lead out of its directory.
+/// Returns the name if it is a single component of a path, so that it cannot lead out of its directory.
 ///
 /// # Errors
-/// [`Fault::Gone`] for any other name: nothing is called so.
+/// [`Fault::Gone`] for any other name, since no object has such a name.
 pub(super) fn checked_name<'a>(kind: &str, name: &'a str) -> Result<&'a str, Fault> {
     let is_part = !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\0']);
     if is_part { Ok(name) } else { Err(Fault::Gone(format!("{kind} {name:?}"))) }
@@ -155,7 +155,7 @@ mod tests {
     use std::io::Write as _;
 
     #[test]
-    fn the_path_of_a_process_is_what_it_would_be_written() {
+    fn the_path_of_a_process_equals_the_formatted_path() {
         for pid in [0, 1, 9, 10, 4_194_304, i32::MAX, -5, i32::MIN] {
             let path = Path::for_process_file(pid, "stat").expect("it is short");
             assert_eq!(path.as_str(), format!("/proc/{pid}/stat"));
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_any_length_is_given_line_by_line() {
+    fn a_file_of_any_length_is_passed_line_by_line() {
         let mut file = tempfile::tempfile().expect("a file");
         let lines: Vec<_> = (0..5000).map(|n| n.to_string()).collect();
         file.write_all(lines.join("\n").as_bytes()).expect("written");
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_an_end_ends_all_the_same() {
+    fn the_last_line_is_passed_without_a_line_end() {
         let mut file = tempfile::tempfile().expect("a file");
         file.write_all(&[b'x'; 20 << 10]).expect("written");
         let mut bytes = 0;
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_leads_elsewhere() {
+    fn a_name_that_leads_out_of_its_directory_is_refused() {
         for name in ["", ".", "..", "../..", "a/b", "a\0b"] {
             assert!(checked_name("interface", name).is_err(), "{name:?}");
         }

@@ -2,9 +2,9 @@
 //!
 //! There are two ways to read a counter. The functions of [`camp`] are stateless: each call opens, reads and closes a
 //! file. The handles ([`Process`], [`Interface`], [`Disk`], [`Processors`], …) keep their files open: they are several
-//! times faster, allocate nothing in a call, and each documents how many descriptors it holds. A handle never changes
-//! its object: after a process has ended its handle answers [`Fault::Gone`], also when the number is given to another
-//! process.
+//! times faster, allocate nothing in a call, and each documents how many descriptors it holds. A handle never changes its
+//! object: after a process has ended, every reading of its handle is [`Fault::Gone`], even if another process gets the same
+//! number.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -20,16 +20,17 @@
 //! # }
 //! ```
 //!
-//! A [`Reading`] carries its value, the moment, the resolution of the counter and the route by which it was read. A
-//! share or rate between two readings carries the bounds that the resolution allows; two readings that are too close
-//! for a result give [`Fault::TooShort`] and not 0.0. What a kernel does not offer is [`Fault::Unsupported`].
+//! A [`Reading`] has a value, the time of reading, the resolution of the counter and the route by which it was read. A share
+//! or rate between two readings has the bounds that the resolution allows. Two readings that are too close for a result give
+//! [`Fault::TooShort`], not 0.0. A counter that the kernel does not offer is [`Fault::Unsupported`].
 //!
-//! Beyond CAMP: how each CPU spent its time, with interrupts and stolen time ([`Processors::time_spent_each`], [`time_shares`]),
+//! Beyond CAMP: the division of each CPU's time, with interrupts and stolen time ([`Processors::time_spent_each`],
+//! [`time_shares`]),
 //! control groups of both versions ([`ControlGroup`]), pressure ([`Pressure`]), handles of many processes within a
 //! limit of descriptors ([`Processes`]), and figures computed from several readings ([`aggregate`]).
 //!
-//! Every function of CAMP's Figure 3 has its counterpart in [`camp`], and is put on trial by an experiment of `syscost
-//! validate`, which fails if the function tells 1 % more than it should:
+//! Every function of CAMP's Figure 3 has its counterpart in [`camp`]. An experiment of `syscost validate` tests each
+//! function, and fails if the function returns 1 % more than it should:
 //!
 //! | Figure 3 | function of [`camp`] | handle | route | resolution | validated by |
 //! |---|---|---|---|---|---|
@@ -57,26 +58,26 @@
 //! | `GetProcessIdentifier` | [`process_identifier`](camp::process_identifier) | [`Process::open`] | pidfd_open(2) | | C8 |
 //! | `GetProcessIdentifiers` | [`process_identifiers`](camp::process_identifiers) | [`enumeration::processes_by_name`] | `/proc` | | C8 |
 //!
-//! Its derived function of Figure 1, `BulkByteTransferRate`, is [`aggregate::transfer_rate`]; rate calculators and aggregate
-//! traffic, which the paper left to later, are [`Rate`], [`aggregate::operation_rate`] and [`aggregate::busiest_interface`], and
-//! the sum over all processes of an Apache is [`aggregate::process_tree`]. A process identifier is a [`Process`] or a number
-//! ([`ProcessIdentifier`]); what an enumeration returns is what the functions take. The second
-//! parameter of the CPU-time functions, the interval, is CAMP's 100 ms in [`camp::INTERVAL`].
+//! CAMP's derived function of Figure 1, `BulkByteTransferRate`, is [`aggregate::transfer_rate`]. The paper left rate
+//! calculators and aggregate traffic to later work: here they are [`Rate`], [`aggregate::operation_rate`] and
+//! [`aggregate::busiest_interface`]. The sum over all processes of an Apache is [`aggregate::process_tree`]. A process
+//! identifier is a [`Process`] or a number ([`ProcessIdentifier`]); the functions take what an enumeration returns. The
+//! second parameter of the CPU-time functions, the interval, is CAMP's 100 ms in [`camp::INTERVAL`].
 //!
-//! Beside them: [`camp::cpu_count_allowed`], the CPUs that this process may use; [`physical_memory::truly_free`] and
+//! Other functions: [`camp::cpu_count_allowed`], the CPUs that this process may use; [`physical_memory::truly_free`] and
 //! [`physical_memory::available`] (`/proc/zoneinfo`, `/proc/meminfo`); [`Pressure`] (`/proc/pressure`, 1 µs); and
 //! [`ControlGroup`] (files of the group, 1 ns or 1 µs).
 //!
-//! [`Probe`] reads nine of them at once, for a monitor with a fixed rate ([`pace`]); [`snapshot`] reads everything that
-//! the machine reports about itself.
+//! [`Probe`] reads nine counters at once, for a monitor with a fixed rate ([`pace`]); [`snapshot`] reads everything that the
+//! machine reports about itself.
 //!
 //! # Linux only
 //!
 //! CAMP had one interface with one meaning over three systems: Windows (PDH), Solaris (kstat) and Linux (proc). A test of a
-//! distributed system on machines of several kinds could then read all of them by the same program, without knowledge of
-//! their kernels. This crate has that interface over Linux alone, so it does not serve such a test. What a lowest common
-//! denominator of three systems had to leave out, it reads: control groups, pressure, stolen time, a process that stays
-//! the same process. On another system it does not compile.
+//! distributed system on machines of several kinds could read all of them by the same program, without knowledge of their
+//! kernels. This crate offers the interface on Linux alone, so it does not serve such a test. It reads what the common
+//! denominator of three systems had to leave out: control groups, pressure, stolen time, and a handle that stays with one
+//! process. On other systems the crate does not compile.
 //!
 //! Source: CAMP: A Common API for Measuring Performance (Gabel and Haungs, LISA 2007); proc(5), sysfs(5).
 

@@ -5,8 +5,8 @@ use super::text::parse_number;
 use super::{Fault, Method, Reading};
 use std::fs::File;
 
-/// Counters of one interface. Holds four descriptors. After the interface was removed every reading is [`Fault::Gone`],
-/// also when another one gets its name.
+/// Counters of one interface. It holds four descriptors. After the interface was removed every reading is [`Fault::Gone`],
+/// even if another interface gets its name.
 ///
 /// A datagram of 32 bytes counts as 74 bytes on an Ethernet device and as 60 on `lo`, which does not count the Ethernet
 /// header.
@@ -16,10 +16,10 @@ pub struct Interface {
     files: [File; 4],
 }
 
-/// Space for a number of 64 bits and the end of its line.
+/// Space for a 64-bit number and the end of its line, bytes.
 const DIGITS: usize = 24;
 
-/// Files of the counters, in the order of [`Counter`].
+/// Names of the counters' files, in the order of [`Counter`].
 const COUNTED: [&str; 4] = ["tx_bytes", "tx_packets", "rx_bytes", "rx_packets"];
 
 /// The counters of an interface.
@@ -39,7 +39,7 @@ impl Interface {
     /// Opens the interface that has this name now.
     ///
     /// # Errors
-    /// [`Fault::Gone`] where there is none.
+    /// [`Fault::Gone`] where there is no such interface.
     pub fn open(name: &str) -> Result<Self, Fault> {
         let gone = |fault: Fault| match fault {
             Fault::Gone(_) => Fault::Gone(interface_label(name)),
@@ -65,7 +65,7 @@ impl Interface {
         self.read_counter(Counter::BytesSent)
     }
 
-    /// Packets sent.
+    /// The number of packets sent.
     ///
     /// # Errors
     /// [`Fault::Gone`] once the interface was removed.
@@ -83,7 +83,7 @@ impl Interface {
         self.read_counter(Counter::BytesReceived)
     }
 
-    /// Packets received.
+    /// The number of packets received.
     ///
     /// # Errors
     /// [`Fault::Gone`] once the interface was removed.
@@ -92,7 +92,7 @@ impl Interface {
         self.read_counter(Counter::PacketsReceived)
     }
 
-    /// All counters. They are read one after another.
+    /// All counters, read one after another.
     ///
     /// # Errors
     /// [`Fault::Gone`] once the interface was removed.
@@ -124,7 +124,7 @@ fn open_counter_file(name: &str, counter: &str) -> Result<File, Fault> {
     kernel_file::open(format_args!("/sys/class/net/{name}/statistics/{counter}"))
 }
 
-/// One counter, without a handle.
+/// One counter, read without a handle.
 pub(super) fn read_counter_once(name: &str, counter: Counter) -> Result<Reading<u64>, Fault> {
     let value = read(&open_counter_file(name, COUNTED[counter as usize])?, name)?;
     Ok(Reading::now(value, 1, Method::InterfaceStatistics))
@@ -165,14 +165,14 @@ mod tests {
             socket.send_to(&[0; 32], socket.local_addr().expect("its address")).expect("sent");
         }
         let after = (lo.packets_sent().expect("read").value, lo.bytes_sent().expect("read").value);
-        // Other tests send, too.
+        // Other tests send datagrams too.
         assert!(after.0 >= before.0 + 100 && after.1 >= before.1 + 6000, "{before:?} {after:?}");
         let stateless = read_counter_once("lo", Counter::PacketsSent).expect("read").value;
         assert!(stateless >= after.0);
     }
 
     #[test]
-    fn an_interface_that_there_is_not_is_gone() {
+    fn a_missing_interface_is_gone() {
         assert!(matches!(Interface::open("no-such-0"), Err(Fault::Gone(what)) if what.contains("no-such-0")));
         assert!(Interface::open("../../block").is_err());
     }

@@ -1,5 +1,5 @@
-//! A fixed rate for reading counters. Deadlines are absolute, so that the time of a reading does not delay the next
-//! one; missed deadlines are counted and not made up for.
+//! A fixed rate for reading counters. Deadlines are absolute, so that the duration of one reading does not delay the next.
+//! Missed deadlines are counted and not made up for.
 
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, ClockNanosleepFlags, clock_gettime, clock_nanosleep};
@@ -14,14 +14,14 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Deadlines with this period; the first is now.
+    /// Deadlines with this period, of which the first is now.
     pub fn every(period: Duration) -> Self {
         Self { period: period.max(Duration::from_nanos(1)), next: monotonic_now(), missed: 0 }
     }
 
-    /// Sleeps until the next deadline. A deadline that is late by a whole period or more is skipped and counted,
-    /// because several readings in a row would say nothing about the missed time. Returns `false` if a signal ended the
-    /// sleep; the deadline then remains.
+    /// Sleeps until the next deadline. Deadlines that have passed by a whole period or more are skipped and counted, because
+    /// several readings in a row would say nothing about the missed time. Returns `false` if a signal ended the sleep; the
+    /// next deadline is then unchanged.
     pub fn wait_for_deadline(&mut self) -> bool {
         self.missed += skip_missed_deadlines(&mut self.next, monotonic_now(), self.period);
         let flags = ClockNanosleepFlags::TIMER_ABSTIME;
@@ -32,13 +32,13 @@ impl Pace {
         slept.is_ok()
     }
 
-    /// Skipped deadlines.
+    /// The number of skipped deadlines.
     pub fn missed_deadlines(&self) -> u64 {
         self.missed
     }
 }
 
-/// Advances the deadline by the whole periods that have passed since, and returns their number.
+/// Advances the deadline by the whole periods that have passed since it, and returns their number.
 fn skip_missed_deadlines(next: &mut Duration, now: Duration, period: Duration) -> u64 {
     let late = now.saturating_sub(*next);
     let whole = u64::try_from(late.as_nanos() / period.as_nanos()).unwrap_or(u64::MAX);
@@ -46,7 +46,7 @@ fn skip_missed_deadlines(next: &mut Duration, now: Duration, period: Duration) -
     whole
 }
 
-/// The monotonic clock, which cannot fail.
+/// The time of the monotonic clock. The call cannot fail.
 fn monotonic_now() -> Duration {
     clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from)
 }
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_missed_is_counted_and_the_beat_is_kept() {
+    fn missed_deadlines_are_counted_and_the_phase_is_kept() {
         let ms = Duration::from_millis;
         let mut next = ms(100);
         assert_eq!(skip_missed_deadlines(&mut next, ms(90), ms(10)), 0, "early");

@@ -1,4 +1,4 @@
-//! Physical memory: free, free including the lists of each CPU, and available.
+//! Physical memory: free memory, without and with the lists of each CPU, and available memory.
 
 use super::kernel_file;
 use super::text::{parse_number, rest_of_line};
@@ -9,7 +9,7 @@ use syscost_platform::process::page_size;
 const MEMINFO: &str = "/proc/meminfo";
 const ZONEINFO: &str = "/proc/zoneinfo";
 
-/// The memory of this machine. Holds two descriptors.
+/// The memory of this machine. It holds two descriptors.
 #[derive(Debug)]
 pub struct Memory {
     meminfo: File,
@@ -26,25 +26,25 @@ impl Memory {
         Ok(Self { meminfo: meminfo?, zoneinfo: zoneinfo? })
     }
 
-    /// As [`truly_free`], by the open file.
+    /// Like [`truly_free`], but reads the open file.
     ///
     /// # Errors
-    /// As of [`truly_free`].
+    /// The errors of [`truly_free`].
     pub fn truly_free(&self) -> Result<Reading<u64>, Fault> {
         read_truly_free(&self.zoneinfo)
     }
 
-    /// As [`available`], by the open file.
+    /// Like [`available`], but reads the open file.
     ///
     /// # Errors
-    /// As of [`available`].
+    /// The errors of [`available`].
     pub fn available(&self) -> Result<Reading<u64>, Fault> {
         read_available(&self.meminfo)
     }
 }
 
-/// Free memory, bytes. It does **not** fall when a program touches a megabyte, because those pages come from lists that
-/// each CPU keeps and that this figure leaves out; [`truly_free`] includes them.
+/// Free memory, bytes. It does **not** fall when a program touches a megabyte: those pages come from lists that each CPU
+/// keeps and that this figure leaves out. [`truly_free`] includes them.
 ///
 /// # Errors
 /// [`Fault::Denied`] in a sandbox that forbids sysinfo(2).
@@ -60,7 +60,7 @@ pub(super) fn free_bytes() -> Result<u64, Fault> {
     Ok(info.ram_unused())
 }
 
-/// Physical memory that the kernel manages, bytes, without what it took for itself at boot.
+/// Physical memory that the kernel manages, bytes, without the memory that it reserved for itself at boot.
 ///
 /// # Errors
 /// [`Fault::Denied`] in a sandbox that forbids sysinfo(2).
@@ -69,18 +69,18 @@ pub fn total() -> Result<Reading<u64>, Fault> {
     Ok(Reading::now(info.ram_total(), page_size(), Method::Sysinfo))
 }
 
-/// Free memory including the lists of each CPU, bytes: it falls by what a program touches.
+/// Free memory including the lists of each CPU, bytes. It falls by the memory that a program touches.
 ///
 /// It is [`free`] plus these lists, and not the sum of the zones' `pages free`: a kernel that initialises its page
-/// descriptors late has gigabytes of memory after a boot that are free and in no zone yet.
+/// descriptors late has, after a boot, gigabytes of free memory that belong to no zone yet.
 ///
 /// # Errors
-/// [`Fault::Parse`] where `/proc/zoneinfo` does not name them.
+/// [`Fault::Parse`] where `/proc/zoneinfo` does not list them.
 pub fn truly_free() -> Result<Reading<u64>, Fault> {
     read_truly_free(&kernel_file::open(format_args!("{ZONEINFO}"))?)
 }
 
-/// Memory that programs could get without swapping, by the kernel's estimate, bytes.
+/// The kernel's estimate of the memory that programs could get without swapping, bytes.
 ///
 /// # Errors
 /// [`Fault::Parse`] before Linux 3.14.
@@ -98,7 +98,7 @@ fn read_available(file: &File) -> Result<Reading<u64>, Fault> {
 
 fn read_truly_free(file: &File) -> Result<Reading<u64>, Fault> {
     let mut lists = None;
-    // With hundreds of CPUs the file has hundreds of KiB.
+    // With hundreds of CPUs the file has hundreds of KiB, so it is read line by line.
     kernel_file::for_each_line(file, ZONEINFO, |line| {
         if let Some(pages) = parse_cpu_list_pages(line) {
             *lists.get_or_insert(0) += pages;
@@ -109,7 +109,7 @@ fn read_truly_free(file: &File) -> Result<Reading<u64>, Fault> {
     Ok(Reading::now(free_bytes()? + pages * page_size(), page_size(), Method::Zoneinfo))
 }
 
-/// Free pages in the list of one CPU for one zone, if this is such a line of `/proc/zoneinfo`.
+/// Free pages in the list of one CPU for one zone; `None` for other lines of `/proc/zoneinfo`.
 fn parse_cpu_list_pages(line: &[u8]) -> Option<u64> {
     Some(parse_number(line.trim_ascii_start().strip_prefix(b"count:")?)?.0)
 }
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lists_of_all_cpus_are_found_and_nothing_else() {
+    fn exactly_the_lists_of_all_cpus_are_found() {
         let text = "Node 0, zone DMA\n  pages free     3\n        low 9\n  pagesets\n    cpu: 0\n              \
             count:    5\n vm stats threshold: 4\n    cpu: 1\n              count: 7\nNode 0, zone x\n  pages free 2\n";
         let lists: Vec<_> = text.lines().filter_map(|line| parse_cpu_list_pages(line.as_bytes())).collect();
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_free_is_within_what_there_is() {
+    fn free_memory_is_within_total_memory() {
         let total = nix::sys::sysinfo::sysinfo().expect("sysinfo").ram_total();
         let memory = Memory::open().expect("/proc");
         for reading in [free(), truly_free(), available(), memory.truly_free(), memory.available()] {

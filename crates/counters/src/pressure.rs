@@ -1,4 +1,4 @@
-//! Pressure: for how long tasks were stalled for lack of a resource (Documentation/accounting/psi.rst).
+//! Pressure: the time for which tasks were stalled for lack of a resource (Documentation/accounting/psi.rst).
 
 use super::kernel_file;
 use super::text::{parse_hundredths, parse_number, rest_of_line, skip_words};
@@ -10,13 +10,13 @@ use std::time::Duration;
 /// A resource whose shortage the kernel measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resource {
-    /// CPUs.
+    /// CPU time.
     Cpu,
     /// Memory.
     Memory,
     /// Block devices.
     Io,
-    /// CPUs, as far as interrupts take them (since Linux 6.1, with interrupt time accounting).
+    /// CPU time that interrupts take (since Linux 6.1, with interrupt time accounting).
     Interrupts,
 }
 
@@ -41,10 +41,10 @@ impl Display for Resource {
     }
 }
 
-/// Stalled time.
+/// The time for which tasks were stalled.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stalled {
-    /// Since boot, or since the control group was created.
+    /// Total since boot, or since the control group was created.
     pub total: Duration,
     /// Share of the last ten seconds, percent; the kernel updates its averages every two seconds.
     pub ten_seconds: f64,
@@ -57,13 +57,13 @@ pub struct Stalled {
 /// The pressure on one resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pressed {
-    /// At least one task was stalled. `None` for interrupts.
+    /// Time for which at least one task was stalled. `None` for interrupts.
     pub some: Option<Stalled>,
-    /// All tasks were stalled, so that no work was done. For CPUs it is 0 except in control groups.
+    /// Time for which all tasks were stalled, so that no work was done. For CPUs it is 0 except in control groups.
     pub full: Option<Stalled>,
 }
 
-/// The pressure on one resource. Holds one descriptor.
+/// A handle for the pressure on one resource. It holds one descriptor.
 #[derive(Debug)]
 pub struct Pressure {
     resource: Resource,
@@ -87,14 +87,14 @@ impl Pressure {
     /// The pressure of the control group with this directory.
     ///
     /// # Errors
-    /// As of [`open`](Self::open).
+    /// The errors of [`open`](Self::open).
     pub(super) fn open_for_group(directory: &str, resource: Resource) -> Result<Self, Fault> {
         let file = kernel_file::open(format_args!("{directory}/{resource}.pressure"));
         Self { resource, file: file.map_err(|fault| unsupported_if_absent(resource, fault))? }
             .ensure_supported()
     }
 
-    /// Reads once: where pressure is switched off, opening the file works and only reading it fails.
+    /// Reads once: where pressure is switched off, the file can be opened but not read.
     fn ensure_supported(self) -> Result<Self, Fault> {
         match self.read() {
             Err(fault @ Fault::Unsupported(_)) => Err(unsupported_if_absent(self.resource, fault)),
@@ -105,17 +105,17 @@ impl Pressure {
     /// The pressure at this moment.
     ///
     /// # Errors
-    /// [`Fault::Gone`] once the group was removed, [`Fault::Parse`].
+    /// [`Fault::Gone`] once the group was removed; [`Fault::Parse`] for an unknown format.
     pub fn read(&self) -> Result<Reading<Pressed>, Fault> {
         let pressed = self.read_and_parse(parse)?;
         Ok(Reading::now(pressed, STEP, Method::Pressure))
     }
 
-    /// Total time for which at least one task was stalled; for interrupts, all tasks.
-    /// [`Percent::busy`](super::Percent::busy) of two such readings is the share of the time between them.
+    /// Total time for which at least one task was stalled; for interrupts, the time for which all tasks were.
+    /// [`Percent::busy`](super::Percent::busy) of two such readings is the stalled share of the time between them.
     ///
     /// # Errors
-    /// As of [`read`](Self::read).
+    /// The errors of [`read`](Self::read).
     pub fn stalled_time(&self) -> Result<Reading<Duration>, Fault> {
         Ok(Reading::now(self.read_and_parse(parse_total)?, STALLED.total, Method::Pressure))
     }
@@ -128,15 +128,15 @@ impl Pressure {
     }
 }
 
-/// The pressure on a resource of the whole machine, without a handle.
+/// The pressure on a resource of the whole machine, read without a handle.
 ///
 /// # Errors
-/// As of [`Pressure::open`] and [`Pressure::read`].
+/// The errors of [`Pressure::open`] and [`Pressure::read`].
 pub fn read_pressure(resource: Resource) -> Result<Reading<Pressed>, Fault> {
     Pressure::open_unchecked(resource)?.read().map_err(|fault| unsupported_if_absent(resource, fault))
 }
 
-/// Space for two lines of a word, three averages and a total.
+/// Space for two lines, each with a word, three averages and a total, bytes.
 const ROOM: usize = 192;
 
 const STALLED: Stalled =
@@ -157,14 +157,14 @@ fn unsupported_if_absent(resource: Resource, fault: Fault) -> Fault {
 fn parse(text: &[u8]) -> Option<Pressed> {
     let stalled_after = |start: &[u8]| rest_of_line(text, start).map(parse_stalled);
     let (some, full) = (stalled_after(b"some"), stalled_after(b"full"));
-    // A line may be missing, but not malformed.
+    // A line may be missing, but a line that is present must have the known format.
     let known = |part: Option<Option<Stalled>>| part.is_none_or(|stalled| stalled.is_some());
     (known(some) && known(full) && some.or(full).is_some())
         .then(|| Pressed { some: some.flatten(), full: full.flatten() })
 }
 
-/// The total of the first line, which is `some` if there is such a line. The averages are skipped: parsing them is most
-/// of the cost.
+/// The total of the first line, which is `some` if there is such a line. The averages are skipped, since their parsing is
+/// most of the cost.
 fn parse_total(text: &[u8]) -> Option<Duration> {
     let total = skip_words(text, 4)?.strip_prefix(b" total=")?;
     Some(Duration::from_micros(parse_number(total)?.0))
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_offers_grows_and_what_it_does_not_is_unsupported() {
+    fn offered_pressure_never_falls_and_missing_pressure_is_unsupported() {
         for resource in RESOURCES {
             match Pressure::open(resource) {
                 Ok(pressure) => {

@@ -1,7 +1,7 @@
 //! The nine counters that CAMP's monitor `probe` reads at a fixed rate, as one block.
 //!
-//! The block has one time stamp. One read of `/proc/PID/stat` gives page faults and threads, and proves that the
-//! process whose CPU clock was read just before still exists: nine counters take eight system calls.
+//! The block has one time stamp. One read of `/proc/PID/stat` gives page faults and threads. It also proves that the process
+//! whose CPU clock was read just before still exists. The nine counters thus take eight system calls.
 //!
 //! Source: CAMP (LISA 2007), "Operational Impact"; proc(5).
 
@@ -10,7 +10,7 @@ use super::process_handle::{parse_faults_and_threads, read_cpu_clock};
 use super::{Disk, Fault, Interface, Process, ProcessIdentifier, Processors, enumeration, physical_memory};
 use std::time::{Duration, Instant};
 
-/// The handles for a block: a process, the CPUs, an interface and a disk. Holds eleven descriptors.
+/// The handles for a block: a process, the CPUs, an interface and a disk. They hold eleven descriptors.
 #[derive(Debug)]
 pub struct Probe {
     process: Process,
@@ -19,10 +19,10 @@ pub struct Probe {
     disk: Option<Disk>,
 }
 
-/// Nine counters, read within some microseconds. The names in brackets are those of CAMP.
+/// Nine counters, read within some microseconds. The names in brackets are CAMP's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// When the first counter was read.
+    /// The time at which the first counter was read.
     pub at: Instant,
     /// Idle time, summed over all CPUs, in steps of 10 ms (`GetPercentProcessorTime`).
     pub idle: Duration,
@@ -34,22 +34,22 @@ pub struct Block {
     pub bytes_received: Option<u64>,
     /// Completed reads and writes of the disk, if there is one (`GetNumReads_Disk` plus `GetNumWrites_Disk`).
     pub disk_operations: Option<u64>,
-    /// CPU time of the process, in steps of 1 ns (`GetCPUTime_Total`).
+    /// CPU time of the process, with a resolution of 1 ns (`GetCPUTime_Total`).
     pub cpu_time: Duration,
-    /// Page faults of the process (`GetNumPageFaults`).
+    /// The number of page faults of the process (`GetNumPageFaults`).
     pub page_faults: u64,
-    /// Threads of the process (`GetThreadCount`).
+    /// The number of threads of the process (`GetThreadCount`).
     pub threads: u64,
     /// Resident set of the process, bytes (`GetWorkingSetKb`).
     pub resident: u64,
 }
 
 impl Probe {
-    /// Opens the process, and the interface and the disk with most traffic so far. `lo` is chosen only
-    /// if there is no other interface.
+    /// Opens the process, and the interface and the disk that had most traffic so far. `lo` is chosen only if there is no
+    /// other interface.
     ///
     /// # Errors
-    /// As of [`Process::open`].
+    /// The errors of [`Process::open`].
     pub fn open(process: impl ProcessIdentifier) -> Result<Self, Fault> {
         Ok(Self {
             process: process.confirm(Process::open(process.pid())?)?,
@@ -69,7 +69,7 @@ impl Probe {
         self.disk.as_ref().map(Disk::name)
     }
 
-    /// Reads a block.
+    /// Reads a block: all nine counters.
     ///
     /// # Errors
     /// [`Fault::Gone`] once the process has ended, or the interface or the disk was removed.
@@ -82,7 +82,7 @@ impl Probe {
         let (bytes_sent, bytes_received) = (moved(Counter::BytesSent)?, moved(Counter::BytesReceived)?);
         let disk_operations = self.disk.as_ref().map(Disk::operation_count).transpose()?;
         let cpu_time = read_cpu_clock(self.process.pid())?;
-        // Read after the clock: while this file can be read, the number of the clock has not been given away.
+        // Read after the clock: while this file can be read, no other process has the number whose clock was read.
         let (page_faults, threads) = self.process.parse_stat_file(parse_faults_and_threads)?;
         Ok(Block {
             at,
@@ -122,7 +122,7 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn a_block_says_what_the_functions_say() {
+    fn a_block_agrees_with_the_functions() {
         let pid = std::process::id() as i32;
         let probe = Probe::open(pid).expect("ourselves");
         let (before, block) =

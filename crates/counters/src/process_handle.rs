@@ -1,6 +1,6 @@
-//! The counters of one process, by descriptors that no later process inherits.
+//! The counters of one process, read by descriptors that no later process inherits.
 //!
-//! What the functions of a process take: its number, or its handle.
+//! The functions of a process take its number or its handle.
 
 use super::kernel_file::{self, SHORT};
 use super::text::{last_position, nth_number, parse_number, skip_words};
@@ -10,16 +10,16 @@ use std::fs::File;
 use std::time::Duration;
 use syscost_platform::process::{Pidfd, page_size};
 
-/// Space for the seven numbers of `/proc/PID/statm`.
+/// Space for the seven numbers of `/proc/PID/statm`, bytes.
 const STATM: usize = 160;
-/// Space for the first 23 fields of `/proc/PID/stat`; later ones are not read.
+/// Space for the first 23 fields of `/proc/PID/stat`, bytes; later fields are not read.
 const STAT: usize = HEAD + 22 * 21;
-/// Positions in `/proc/PID/statm`.
+/// Positions of the numbers in `/proc/PID/statm`.
 pub(super) const VIRTUAL: usize = 0;
 pub(super) const RESIDENT: usize = 1;
 
-/// The counters of one process. Holds four descriptors. After the process has ended every reading is [`Fault::Gone`],
-/// also when a later process has the same number.
+/// The counters of one process. It holds four descriptors. After the process has ended every reading is [`Fault::Gone`], even
+/// if a later process has the same number.
 #[derive(Debug)]
 pub struct Process {
     pid: i32,
@@ -32,11 +32,11 @@ pub struct Process {
 /// Fields of `/proc/PID/stat` (proc_pid_stat(5)), all from one read. Times are in ticks of 10 ms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stat {
-    /// The number of its parent.
+    /// The number of its parent process.
     pub parent: u64,
-    /// Minor page faults: served without a device.
+    /// Minor page faults, which were served without a device.
     pub minor_faults: u64,
-    /// Major page faults: they waited for a device.
+    /// Major page faults, which waited for a device.
     pub major_faults: u64,
     /// CPU time in user space, ticks.
     pub user: u64,
@@ -47,7 +47,7 @@ pub struct Stat {
     pub children: u64,
     /// Page faults of those descendants, minor and major.
     pub children_faults: u64,
-    /// Threads.
+    /// The number of threads.
     pub threads: u64,
     /// Start of the process, ticks since boot.
     pub started: u64,
@@ -59,7 +59,7 @@ impl Process {
     /// Opens the process that has this number now.
     ///
     /// # Errors
-    /// [`Fault::Gone`] where there is none, [`Fault::Denied`] where `/proc` hides it (`hidepid` of proc(5)),
+    /// [`Fault::Gone`] where there is no such process, [`Fault::Denied`] where `/proc` hides it (`hidepid` of proc(5)),
     /// [`Fault::Unsupported`] before Linux 5.3.
     pub fn open(pid: i32) -> Result<Self, Fault> {
         let pidfd = Pidfd::open(pid).map_err(|e| Fault::from_error(process_label(pid), &e.into()))?;
@@ -67,19 +67,19 @@ impl Process {
         let hidden = |fault: Fault| if pidfd.is_there() { hidden_process_fault(pid, fault) } else { fault };
         let [stat, statm, tasks] = [open("stat"), open("statm"), open("task")];
         let (stat, statm, tasks) = (stat.map_err(hidden)?, statm.map_err(hidden)?, tasks.map_err(hidden)?);
-        // If the process still exists now, these files are its own and not those of a later one with its number.
+        // If the process still exists now, these files belong to it and not to a later process with its number.
         if !pidfd.is_there() {
             return Err(Fault::Gone(process_label(pid)));
         }
         Ok(Self { pid, pidfd, stat, statm, tasks })
     }
 
-    /// Its number, which a later process may have after its end.
+    /// The number of the process, which a later process may get after its end.
     pub fn pid(&self) -> i32 {
         self.pid
     }
 
-    /// Whether it still exists, at least as a zombie.
+    /// Whether the process still exists, at least as a zombie.
     pub fn is_there(&self) -> bool {
         self.pidfd.is_there()
     }
@@ -87,18 +87,18 @@ impl Process {
     /// CPU time of all its threads, including those that have ended.
     ///
     /// # Errors
-    /// [`Fault::Gone`].
+    /// [`Fault::Gone`] once the process has ended.
     #[inline]
     pub fn cpu_time(&self) -> Result<Reading<Duration>, Fault> {
         let reading = cpu_time(self.pid);
-        // Tested afterwards: if it still exists, the clock of its number was its own.
+        // Tested after the reading: if the process still exists, the clock with its number was its own.
         if self.pidfd.is_there() { reading } else { Err(Fault::Gone(process_label(self.pid))) }
     }
 
-    /// Fields of its `stat`.
+    /// Fields of the process's `stat` file.
     ///
     /// # Errors
-    /// [`Fault::Gone`], [`Fault::Parse`].
+    /// [`Fault::Gone`] once the process has ended; [`Fault::Parse`] for an unknown format.
     pub fn stat(&self) -> Result<Stat, Fault> {
         self.parse_stat_file(parse_stat)
     }
@@ -110,26 +110,26 @@ impl Process {
         parse(text).ok_or_else(|| Fault::parse_error(format!("/proc/{}/stat", self.pid), "52 fields", text))
     }
 
-    /// Page faults, minor and major.
+    /// The number of page faults, minor and major.
     ///
     /// # Errors
-    /// As of [`stat`](Self::stat).
+    /// The errors of [`stat`](Self::stat).
     pub fn page_faults(&self) -> Result<Reading<u64>, Fault> {
         Ok(Reading::now(self.parse_stat_file(parse_page_faults)?, 1, Method::ProcessStat))
     }
 
-    /// CPU time in user space: the exact total, divided in the proportion in which the ticks saw user space and kernel.
+    /// CPU time in user space: the exact total, divided in the proportion in which ticks found user space and kernel.
     ///
     /// # Errors
-    /// As of [`stat`](Self::stat).
+    /// The errors of [`stat`](Self::stat).
     pub fn user_time(&self) -> Result<Reading<Duration>, Fault> {
         Ok(Reading::now(ticks_to_duration(self.stat()?.user), TICK, Method::ProcessStat))
     }
 
-    /// CPU time in the kernel, divided in the same way.
+    /// CPU time in the kernel, divided as for [`user_time`](Self::user_time).
     ///
     /// # Errors
-    /// As of [`stat`](Self::stat).
+    /// The errors of [`stat`](Self::stat).
     pub fn kernel_time(&self) -> Result<Reading<Duration>, Fault> {
         Ok(Reading::now(ticks_to_duration(self.stat()?.kernel), TICK, Method::ProcessStat))
     }
@@ -137,7 +137,7 @@ impl Process {
     /// Resident set, including shared pages, bytes.
     ///
     /// # Errors
-    /// [`Fault::Gone`], [`Fault::Parse`].
+    /// [`Fault::Gone`] once the process has ended; [`Fault::Parse`] for an unknown format.
     pub fn resident(&self) -> Result<Reading<u64>, Fault> {
         self.statm_reading(RESIDENT)
     }
@@ -145,7 +145,7 @@ impl Process {
     /// Address space, bytes.
     ///
     /// # Errors
-    /// [`Fault::Gone`], [`Fault::Parse`].
+    /// [`Fault::Gone`] once the process has ended; [`Fault::Parse`] for an unknown format.
     pub fn virtual_memory(&self) -> Result<Reading<u64>, Fault> {
         self.statm_reading(VIRTUAL)
     }
@@ -155,7 +155,7 @@ impl Process {
         Ok(Reading::now(self.statm_bytes(word)?, page_size(), Method::ProcessStatm))
     }
 
-    /// The resident set without a time stamp: for a block of several counters.
+    /// The resident set without a time stamp, for a block of several counters.
     #[inline]
     pub(super) fn resident_bytes(&self) -> Result<u64, Fault> {
         self.statm_bytes(RESIDENT)
@@ -171,10 +171,10 @@ impl Process {
         Ok(pages * page_size())
     }
 
-    /// Threads, by the number of links of the directory of its tasks, which need not be listed.
+    /// The number of threads, from the number of links of the task directory, which need not be listed.
     ///
     /// # Errors
-    /// [`Fault::Gone`].
+    /// [`Fault::Gone`] once the process has ended.
     pub fn threads(&self) -> Result<Reading<u64>, Fault> {
         let status = nix::sys::stat::fstat(&self.tasks)
             .map_err(|e| Fault::from_error(process_label(self.pid), &e.into()))?;
@@ -188,15 +188,15 @@ pub(super) fn cpu_time(pid: i32) -> Result<Reading<Duration>, Fault> {
     Ok(Reading::now(read_cpu_clock(pid)?, Duration::from_nanos(1), Method::CpuClock))
 }
 
-/// The same CPU time without a time stamp.
+/// The CPU time of the process that has this number, without a time stamp.
 #[inline]
 pub(super) fn read_cpu_clock(pid: i32) -> Result<Duration, Fault> {
-    // The encoding of the kernel: the complement of the number, and three bits for one of its clocks, of which 2 is the
-    // scheduler's (include/linux/posix-timers.h, `make_process_cpuclock`).
+    // The kernel's encoding: the complement of the number, and three bits for one of its clocks. The value 2 is the
+    // scheduler's clock (include/linux/posix-timers.h, `make_process_cpuclock`).
     let clock = ClockId::from_raw((!pid << 3) | 2);
     match nix::time::clock_gettime(clock) {
         Ok(time) => Ok(time.into()),
-        // The kernel answers EINVAL for the clock of a process that does not exist.
+        // The kernel returns EINVAL for the clock of a process that does not exist.
         Err(_) => Err(Fault::Gone(process_label(pid))),
     }
 }
@@ -214,7 +214,7 @@ pub(super) fn parse_process_file<T>(
         .ok_or_else(|| Fault::parse_error(format!("/proc/{pid}/{name}"), "the fields of proc(5)", text))
 }
 
-/// Why a file of a process cannot be opened: the process has ended, or `/proc` hides it.
+/// The fault for a file of a process that cannot be opened: the process has ended, or `/proc` hides it.
 fn missing_file_fault(pid: i32, fault: Fault) -> Fault {
     match Pidfd::open(pid) {
         Ok(pidfd) if pidfd.is_there() => hidden_process_fault(pid, fault),
@@ -235,7 +235,7 @@ fn hidden_process_fault(pid: i32, fault: Fault) -> Fault {
     }
 }
 
-/// Threads of a process, by the links of its task directory.
+/// The number of threads of a process, from the links of its task directory.
 pub(super) fn read_thread_count(pid: i32) -> Result<Reading<u64>, Fault> {
     let status = kernel_file::stat_process_file(pid, "task");
     thread_count_from_links(
@@ -267,13 +267,13 @@ fn text_after_name(text: &[u8]) -> Option<&[u8]> {
     Some(&text[end + 1..])
 }
 
-/// Page faults of a line of `/proc/PID/stat`: fields 10 and 12. Later fields are not parsed.
+/// Page faults from a line of `/proc/PID/stat`: fields 10 and 12. Later fields are not parsed.
 #[inline]
 pub(super) fn parse_page_faults(text: &[u8]) -> Option<u64> {
     Some(parse_faults_and_rest(text)?.0)
 }
 
-/// Page faults, and the rest of the line.
+/// Page faults, and the rest of the line after them.
 #[inline]
 fn parse_faults_and_rest(text: &[u8]) -> Option<(u64, &[u8])> {
     let (minor, rest) = parse_number(skip_words(text_after_name(text)?, 10 - 3)?)?;
@@ -281,7 +281,7 @@ fn parse_faults_and_rest(text: &[u8]) -> Option<(u64, &[u8])> {
     Some((minor + major, rest))
 }
 
-/// Page faults, and threads (field 20).
+/// Page faults (fields 10 and 12), and threads (field 20).
 #[inline]
 pub(super) fn parse_faults_and_threads(text: &[u8]) -> Option<(u64, u64)> {
     let (faults, rest) = parse_faults_and_rest(text)?;
@@ -293,7 +293,7 @@ pub(super) fn parse_stat(text: &[u8]) -> Option<Stat> {
     let mut rest = skip_words(text_after_name(text)?, 1)?;
     let mut fields = [0u64; 24];
     for field in &mut fields[4..] {
-        // The terminal's process group is -1 if there is none.
+        // The terminal's process group is -1 if there is no terminal.
         let digits = rest.strip_prefix(b" -").unwrap_or(rest);
         (*field, rest) = parse_number(digits)?;
     }
@@ -311,16 +311,17 @@ pub(super) fn parse_stat(text: &[u8]) -> Option<Stat> {
     })
 }
 
-/// The process that a function reads: a number (`i32`), as the kernel and [`enumeration::pids`](super::enumeration::pids)
-/// give it, or a `&Process`, as [`process_identifiers`](super::camp::process_identifiers) gives it.
+/// The process that a function reads: a number (`i32`), as from the kernel and
+/// [`enumeration::pids`](super::enumeration::pids), or a `&Process`, as from
+/// [`process_identifiers`](super::camp::process_identifiers).
 ///
-/// A number may have passed to a later process since the caller learned it, and then the function reads that one. For an
-/// ended [`Process`] it answers [`Fault::Gone`].
+/// A number may have passed to a later process since the caller learned it; the function then reads the later process. For an
+/// ended [`Process`] it returns [`Fault::Gone`].
 pub trait ProcessIdentifier: Copy {
     /// The number of the process.
     fn pid(self) -> i32;
 
-    /// Passes on what was read by the number, if the number still belonged to the process afterwards.
+    /// Returns `reading`, which was read by the number, if the number still belongs to the process.
     ///
     /// # Errors
     /// [`Fault::Gone`] where the process has ended.

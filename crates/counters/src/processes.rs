@@ -3,19 +3,19 @@
 use super::{Fault, Process};
 use std::collections::HashMap;
 
-/// Descriptors of one handle.
+/// The number of descriptors of one handle.
 const DESCRIPTORS: usize = 4;
 
-/// Handles of processes, at most a fixed number: for the next one the least recently used is closed. A monitor that
-/// reads many processes repeatedly keeps most of them open and cannot run out of descriptors.
+/// A cache of at most a fixed number of process handles. For a further one, it closes the least recently used handle. A
+/// monitor that reads many processes repeatedly keeps most of them open, and cannot run out of descriptors.
 ///
-/// A handle of a process that has ended is replaced when its number is requested again, so that the answer is always
-/// the process that has this number now.
+/// If a process has ended, its handle is replaced when the number is requested again. The result is always a handle of the
+/// process that has this number now.
 #[derive(Debug)]
 pub struct Processes {
     kept: HashMap<i32, Kept>,
     most: usize,
-    /// Grows with every request: the smallest value among the handles is the least recently used.
+    /// A counter of requests. Among the handles, the smallest value marks the least recently used.
     asked: u64,
 }
 
@@ -26,22 +26,22 @@ struct Kept {
 }
 
 impl Processes {
-    /// A cache of at most this many handles, and at least one, with four descriptors each.
+    /// A cache of at most this many handles, and of at least one, with four descriptors each.
     pub fn at_most(processes: usize) -> Self {
         let most = processes.max(1);
         Self { kept: HashMap::with_capacity(most), most, asked: 0 }
     }
 
-    /// The process that has this number now. A cached handle costs one system call, which tests that the process still
-    /// exists, and no allocation.
+    /// The process that has this number now. For a cached handle the call costs one system call, which tests that the process
+    /// still exists, and does not allocate.
     ///
     /// # Errors
-    /// As of [`Process::open`].
+    /// The errors of [`Process::open`].
     pub fn get(&mut self, pid: i32) -> Result<&Process, Fault> {
         self.asked += 1;
         if !self.kept.get(&pid).is_some_and(|kept| kept.process.is_there()) {
             self.kept.remove(&pid);
-            // Opened first: an unused number must not evict a handle.
+            // The process is opened first, so that an unused number evicts no handle.
             let process = Process::open(pid)?;
             self.make_room();
             self.kept.insert(pid, Kept { process, asked: 0 });
@@ -56,7 +56,7 @@ impl Processes {
         if self.kept.len() < self.most {
             return;
         }
-        // Processes that have ended go first.
+        // Handles of ended processes are closed first.
         self.kept.retain(|_, kept| kept.process.is_there());
         while self.kept.len() >= self.most {
             let oldest = self.kept.iter().min_by_key(|(_, kept)| kept.asked).map(|(pid, _)| *pid);
@@ -64,18 +64,17 @@ impl Processes {
         }
     }
 
-    /// Handles in the cache.
+    /// The number of handles in the cache.
     pub fn len(&self) -> usize {
         self.kept.len()
     }
 
-    /// Whether there is none.
+    /// Whether the cache is empty.
     pub fn is_empty(&self) -> bool {
         self.kept.is_empty()
     }
 
-    /// The most descriptors that are ever open: those of one handle more than the limit, for the moment of a
-    /// replacement.
+    /// The maximum number of open descriptors: those of one handle more than the limit, during a replacement.
     pub fn max_descriptors(&self) -> usize {
         DESCRIPTORS * (self.most + 1)
     }
@@ -96,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_that_was_asked_for_longest_ago_is_closed() {
+    fn the_least_recently_used_handle_is_closed() {
         let children = [sleeper(), sleeper(), sleeper()];
         let [a, b, c] = children.each_ref().map(|child| child.id() as i32);
         let mut processes = Processes::at_most(2);
@@ -113,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_kept_costs_no_allocation() {
+    fn a_cached_handle_costs_no_allocation() {
         let own = std::process::id() as i32;
         let mut processes = Processes::at_most(4);
         processes.get(own).expect("ourselves");
@@ -124,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_has_ended_is_let_go() {
+    fn the_handle_of_an_ended_process_is_closed() {
         let child = sleeper();
         let pid = child.id() as i32;
         let mut processes = Processes::at_most(4);

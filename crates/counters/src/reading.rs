@@ -1,6 +1,6 @@
-//! Values with their time, resolution and route, and shares of the time between two of them.
+//! Values with their time, resolution and route of reading, and shares of the time between two of them.
 //!
-//! The rate between two readings of a count.
+//! Also the rate between two readings of a count.
 
 use nix::errno::Errno;
 use std::fmt::{Display, Formatter};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 pub struct Reading<T> {
     /// The value.
     pub value: T,
-    /// When it was read.
+    /// The time at which it was read.
     pub at: Instant,
     /// The smallest step of the counter.
     pub resolution: T,
@@ -22,13 +22,13 @@ pub struct Reading<T> {
 }
 
 impl<T> Reading<T> {
-    /// A value that was read at this moment.
+    /// A reading whose time is now.
     #[inline]
     pub(super) fn now(value: T, resolution: T, method: Method) -> Self {
         Self { value, at: Instant::now(), resolution, method }
     }
 
-    /// One part of a compound value, with its resolution: `reading.part(|spent| spent.user)`.
+    /// The reading of one part of a compound value, with its resolution: `reading.map_field(|spent| spent.user)`.
     #[inline]
     pub fn map_field<U>(&self, field: impl Fn(&T) -> U) -> Reading<U> {
         Reading {
@@ -40,7 +40,7 @@ impl<T> Reading<T> {
     }
 }
 
-/// The system call or file by which a counter was read: the cheapest known for this counter.
+/// The system call or file by which a counter was read: the cheapest known one for this counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// clock_gettime(2) of a process's CPU clock: nanoseconds, for any process, without privileges.
@@ -49,7 +49,7 @@ pub enum Method {
     ProcessStat,
     /// `/proc/PID/statm`.
     ProcessStatm,
-    /// The number of links of the directory `/proc/PID/task`, less two: as fast for 400 threads as for one.
+    /// The number of links of the directory `/proc/PID/task`, minus two: as fast for 400 threads as for one.
     TaskLinks,
     /// sysinfo(2).
     Sysinfo,
@@ -63,7 +63,7 @@ pub enum Method {
     Zoneinfo,
     /// `/proc/net/dev`.
     NetDev,
-    /// CPU clocks of existing processes and `/proc/PID/stat` for those that have ended.
+    /// The CPU clocks of existing processes, and `/proc/PID/stat` for ended ones.
     Tree,
     /// `/sys/class/net/IF/statistics`.
     InterfaceStatistics,
@@ -97,7 +97,7 @@ impl Display for Method {
     }
 }
 
-/// A share of a time, percent, with the bounds that the counter's resolution allows.
+/// A share of a time, percent, with the bounds that follow from the counter's resolution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Percent {
     /// The share.
@@ -106,16 +106,16 @@ pub struct Percent {
     pub low: f64,
     /// The upper bound.
     pub high: f64,
-    /// The time.
+    /// The time of which this is the share.
     pub window: Duration,
 }
 
 impl Percent {
-    /// The share of the time between two readings by which a busy time has grown.
+    /// The growth of a busy time between two readings, as a share of the time between them.
     ///
     /// # Errors
-    /// [`Fault::TooShort`] where the readings are not farther apart than the resolution of the counter: a result of 0.0
-    /// would mean nothing.
+    /// [`Fault::TooShort`] where the time between the readings is not longer than the resolution of the counter: a result of
+    /// 0.0 would mean nothing.
     pub fn busy(before: &Reading<Duration>, after: &Reading<Duration>) -> Result<Self, Fault> {
         Self::between(before, after, |busy, _| busy)
     }
@@ -123,7 +123,7 @@ impl Percent {
     /// The busy share from a counter of the idle time of `cpus` CPUs.
     ///
     /// # Errors
-    /// As of [`busy`](Self::busy).
+    /// The errors of [`busy`](Self::busy).
     pub(super) fn busy_from_idle(
         before: &Reading<Duration>,
         after: &Reading<Duration>,
@@ -155,18 +155,18 @@ impl Percent {
 /// The growth of a count over a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
-    /// The growth.
+    /// The growth of the count.
     pub grown: u64,
     /// The time between the two readings.
     pub window: Duration,
 }
 
-/// The largest value of a count of 32 bits.
+/// The largest value of a 32-bit count.
 const NARROW: u64 = u32::MAX as u64;
 
 impl Rate {
-    /// The rate between two readings of `what`. An overflow of a count of 32 bits is recognised by a first value in its
-    /// last eighth and a second in its first eighth.
+    /// The rate between two readings of `what`. A 32-bit count has overflowed if its first value is in the last eighth of its
+    /// range and its second value is in the first eighth.
     ///
     /// # Errors
     /// [`Fault::TooShort`] where no time has passed; [`Fault::Parse`] where the count decreased otherwise, because a
@@ -197,31 +197,32 @@ fn has_overflowed(before: u64, after: u64) -> bool {
     (NARROW - NARROW / 8..=NARROW).contains(&before) && after <= NARROW / 8
 }
 
-// Why a counter gave no value.
+// Reasons for a missing value of a counter.
 
-/// Why a file of the whole machine is not there.
+/// The reason for a missing file of the whole machine.
 const HIDDEN: &str = "it is hidden here: /proc is not mounted, or with subset=pid; mount it whole (`mount -t proc proc /proc`)";
 
-/// Whether this path of a missing file means that `/proc` hides what is no process: `/proc/stat` is in each one that is whole.
+/// Whether a missing file at this path is hidden: it is in `/proc`, belongs to no process, and `/proc` is not whole. A whole
+/// `/proc` contains `/proc/stat`.
 fn is_hidden(path: &str, proc_is_whole: bool) -> bool {
     let of_machine =
         |rest: &str| !rest.starts_with(|first: char| first.is_ascii_digit()) && !rest.starts_with("self/");
     !proc_is_whole && path.strip_prefix("/proc/").is_some_and(of_machine)
 }
 
-/// Why a counter gave no value: a caller can react to each variant in another way.
+/// The reason for a missing value of a counter. A caller can react to each variant in another way.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
     /// The object no longer exists: the process has ended, the interface was removed. A handle stays in this state,
     /// also when the number or name is used again.
     #[error("{0} is gone")]
     Gone(String),
-    /// It exists and may not be read.
+    /// The object exists and may not be read.
     #[error("{what} may not be read: {cause}")]
     Denied {
         /// What should have been read.
         what: String,
-        /// The answer of the kernel, or what hides the object.
+        /// The error of the kernel, or what hides the object.
         cause: String,
     },
     /// This kernel does not offer the counter.
@@ -242,7 +243,7 @@ pub enum Fault {
         "a window of {window:?} is no longer than the resolution of {resolution:?}: wait longer between the two"
     )]
     TooShort {
-        /// From the first reading to the second.
+        /// The time from the first reading to the second.
         window: Duration,
         /// The resolution of the counter.
         resolution: Duration,
@@ -250,7 +251,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// The fault that an error of the kernel means for a reading of `what`.
+    /// The fault that corresponds to an error of the kernel during a reading of `what`.
     pub(super) fn from_error(what: impl Into<String>, error: &io::Error) -> Self {
         let what = what.into();
         let errno = error.raw_os_error().map(Errno::from_raw);
@@ -266,7 +267,7 @@ impl Fault {
         }
     }
 
-    /// A content that could not be parsed, cut to 60 bytes.
+    /// The fault for a content that could not be parsed, which is cut to 60 bytes.
     pub(super) fn parse_error(what: impl Into<String>, expected: &'static str, found: &[u8]) -> Self {
         let found = String::from_utf8_lossy(&found[..found.len().min(60)]).into_owned();
         Self::Parse { what: what.into(), expected, found }
@@ -314,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_within_a_step_has_no_answer() {
+    fn a_window_within_one_step_is_too_short() {
         let start = Instant::now();
         let answer = Percent::busy(&at(start, 0, 70, 10), &at(start, 10, 70, 10));
         assert!(matches!(answer, Err(Fault::TooShort { .. })));
@@ -339,23 +340,23 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_in_half_a_second_are_two_hundred_in_one() {
+    fn a_growth_of_100_in_half_a_second_is_200_per_second() {
         assert_eq!(rate(100, 200, 500).expect("a rate").per_second(), 200.0);
     }
 
     #[test]
-    fn a_narrow_count_is_followed_over_its_end() {
+    fn an_overflow_of_a_32_bit_count_is_recognised() {
         assert_eq!(rate(NARROW - 9, 10, 1000).expect("a rate").grown, 20);
     }
 
     #[test]
-    fn a_count_that_went_back_is_no_rate() {
+    fn a_count_that_decreased_has_no_rate() {
         assert!(matches!(rate(500, 20, 1000), Err(Fault::Parse { .. })));
         assert!(matches!(rate(NARROW + 5, 20, 1000), Err(Fault::Parse { .. })));
     }
 
     #[test]
-    fn at_one_moment_there_is_no_rate() {
+    fn two_readings_at_one_moment_have_no_rate() {
         assert!(matches!(rate(1, 2, 0), Err(Fault::TooShort { .. })));
     }
 
@@ -367,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernels_answers_are_told_apart() {
+    fn errors_of_the_kernel_are_distinguished() {
         let fault_of = |errno: Errno| Fault::from_error("it", &errno.into());
         assert!(matches!(fault_of(Errno::ESRCH), Fault::Gone(_)));
         assert!(matches!(fault_of(Errno::ENODEV), Fault::Gone(_)));

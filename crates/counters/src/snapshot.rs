@@ -1,7 +1,7 @@
-//! All counters of the machine at one moment: for a monitor, and for what else happened during a measurement.
+//! All counters of the machine at one moment, for a monitor and for a record of other events during a measurement.
 //!
-//! A snapshot is stateless and takes some hundreds of microseconds. A value that cannot be read is `None`, and listed
-//! with its reason.
+//! A snapshot is stateless and takes some hundreds of microseconds. A value that cannot be read is `None`, and is listed with
+//! the reason.
 
 use super::cpu_usage::{self, Spent};
 use super::network::Link;
@@ -13,27 +13,27 @@ use std::time::Instant;
 /// The counters of the machine at one moment. Counts are since boot.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// When the first counter was read.
+    /// The time at which the first counter was read.
     pub at: Instant,
     /// Time of all CPUs together, in ticks of 10 ms.
     pub all: Spent,
-    /// Number and time of each CPU that is online.
+    /// Number and time of each online CPU.
     pub cpus: Vec<(usize, Spent)>,
-    /// Interrupts.
+    /// The number of interrupts.
     pub interrupts: u64,
-    /// Context switches.
+    /// The number of context switches.
     pub context_switches: u64,
-    /// Tasks created, including threads.
+    /// The number of tasks created, including threads.
     pub created: u64,
     /// The time of boot, Unix seconds.
     pub booted: u64,
     /// Page faults, minor and major.
     pub page_faults: Option<u64>,
-    /// Major page faults: they waited for a device.
+    /// Major page faults, which waited for a device.
     pub major_faults: Option<u64>,
     /// Physical memory, bytes.
     pub memory: Memory,
-    /// Pressure on each resource for which the kernel measures it.
+    /// Pressure on each resource that the kernel measures.
     pub pressure: Vec<(Resource, Pressed)>,
     /// Name and counters of each network interface of this namespace.
     pub links: Vec<(String, Link)>,
@@ -46,20 +46,20 @@ pub struct Snapshot {
 /// Physical memory, bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// All that the kernel manages.
+    /// All memory that the kernel manages.
     pub total: u64,
-    /// Free, without the lists of each CPU.
+    /// Free memory, without the lists of each CPU.
     pub free: u64,
-    /// Free, including the lists of each CPU.
+    /// Free memory, including the lists of each CPU.
     pub truly_free: Option<u64>,
-    /// What programs could get without swapping, by the kernel's estimate.
+    /// Memory that programs could get without swapping, by the kernel's estimate.
     pub available: Option<u64>,
 }
 
 /// A value that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// Its name: `available memory`.
+    /// The name of the value: `available memory`.
     pub what: String,
     /// The reason, as a sentence.
     pub why: String,
@@ -116,12 +116,12 @@ impl Snapshot {
     }
 }
 
-/// Reads the object of each name.
+/// Reads the object of each name. Names whose object cannot be read are left out.
 fn read_each_name<T>(names: Vec<String>, read: impl Fn(&str) -> Result<T, Fault>) -> Vec<(String, T)> {
     names.into_iter().filter_map(|name| read(&name).ok().map(|value| (name, value))).collect()
 }
 
-/// The value, or an entry in `missing`.
+/// Returns the value, or adds an entry to `missing` and returns `None`.
 fn value_or_missing<T>(
     what: impl Into<String>,
     answer: Result<T, Fault>,
@@ -161,7 +161,7 @@ impl Stat {
     }
 }
 
-/// Page faults since boot: all, and major ones.
+/// Page faults since boot: all of them, and the major ones.
 fn read_page_faults() -> Result<(u64, u64), Fault> {
     let text = read_whole_file("/proc/vmstat")?;
     let count = |name: &[u8]| Some(parse_number(rest_of_line(&text, name)?)?.0);
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_those_of_the_cpus_and_of_the_counts() {
+    fn cpu_lines_and_counts_are_parsed() {
         let text = b"cpu  3 0 0 9 0 0 0 1\ncpu0 1 0 0 4 0 0 0 1\ncpu3 2 0 0 5 0 0 0 0\nintr 77 1 2\nctxt 8\nbtime 9\nprocesses 10\n";
         let stat = Stat::parse(text).expect("a file");
         assert_eq!((stat.all.user, stat.all.stolen), (3, 1));
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn two_of_this_machine_are_in_order() {
+    fn the_second_of_two_snapshots_is_later() {
         let (before, after) = (Snapshot::take().expect("/proc"), Snapshot::take().expect("/proc"));
         assert!(after.interrupts >= before.interrupts && after.context_switches > 0);
         assert_eq!(before.booted, after.booted);

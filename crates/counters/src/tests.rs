@@ -1,6 +1,6 @@
-//! Tests of the counters in unusual situations: a reused process number, a `/proc` that hides processes, a removed
-//! interface, a user without privileges, thousands of short processes. Each runs in a process of its own against the
-//! real kernel; one that this machine does not allow is skipped with a sentence.
+//! Tests of the counters in unusual situations: a reused process number, a `/proc` that hides processes, a removed interface,
+//! a user without privileges, thousands of short processes. Each test runs in a process of its own against the real kernel. A
+//! test that this machine does not allow is skipped with a sentence.
 #![allow(clippy::print_stdout, reason = "a test that cannot be done says so")]
 
 use super::*;
@@ -22,7 +22,7 @@ use syscost_platform::testing::print_skipped;
 const PATIENCE: Duration = Duration::from_secs(120);
 const NOTHING: Option<&str> = None;
 
-/// An error is the reason why a test is skipped.
+/// The result of a test. An error is the reason for skipping the test.
 type Done = Result<(), String>;
 
 /// Runs a test in a process of its own.
@@ -32,7 +32,7 @@ fn in_child_process(body: impl FnOnce() -> Done) {
     }
 }
 
-/// Runs `body` in a child with one thread; a panic there fails here with its message.
+/// Runs `body` in a child process with one thread. A panic in the child fails the test here with its message.
 fn in_child(body: impl FnOnce() -> Done) -> Done {
     let (words, said) = nix::unistd::pipe().expect("a pipe");
     let (mut words, mut said) = (File::from(words), File::from(said));
@@ -63,21 +63,24 @@ fn in_child(body: impl FnOnce() -> Done) -> Done {
     }
 }
 
-fn may(what: &str, answer: nix::Result<()>) -> Done {
+fn reason_if_refused(what: &str, answer: nix::Result<()>) -> Done {
     answer.map_err(|errno| format!("{what} is refused here: {errno}"))
 }
 
-/// Enters a mount namespace of its own.
+/// Enters a new mount namespace.
 fn own_mounts(more: CloneFlags) -> Done {
-    may("a namespace of mounts", unshare(CloneFlags::CLONE_NEWNS | more))?;
-    may("a private mount", mount(NOTHING, "/", NOTHING, MsFlags::MS_REC | MsFlags::MS_PRIVATE, NOTHING))
+    reason_if_refused("a namespace of mounts", unshare(CloneFlags::CLONE_NEWNS | more))?;
+    reason_if_refused(
+        "a private mount",
+        mount(NOTHING, "/", NOTHING, MsFlags::MS_REC | MsFlags::MS_PRIVATE, NOTHING),
+    )
 }
 
-/// Becomes the user `nobody` without groups: root's own group sees hidden processes.
+/// Becomes the user `nobody` without groups, since root's own group sees hidden processes.
 fn nobody() -> Done {
     const NOBODY: u32 = 65534;
     let gone = setgroups(&[]).and_then(|()| setgid(Gid::from_raw(NOBODY)));
-    may("another user", gone.and_then(|()| setuid(Uid::from_raw(NOBODY))))
+    reason_if_refused("another user", gone.and_then(|()| setuid(Uid::from_raw(NOBODY))))
 }
 
 fn sleeper() -> Child {
@@ -91,21 +94,24 @@ fn sleeper() -> Child {
 
 fn end(child: Child) {
     kill(child.pid(), Signal::SIGKILL).expect("sent");
-    // It is killed, and was waited for when this returns.
+    // Dropping the child kills it and waits for it.
     drop(child);
 }
 
 #[test]
-fn who_gets_the_number_of_another_is_not_taken_for_it() {
+fn a_process_with_a_reused_number_is_not_taken_for_the_earlier_one() {
     in_child_process(|| {
         own_mounts(CloneFlags::CLONE_NEWPID)?;
         // The first child is the first process of the namespace, where numbers can be chosen.
-        in_child(numbers_come_again)
+        in_child(reuse_process_number)
     });
 }
 
-fn numbers_come_again() -> Done {
-    may("a mount of /proc", mount(Some("proc"), "/proc", Some("proc"), MsFlags::empty(), NOTHING))?;
+fn reuse_process_number() -> Done {
+    reason_if_refused(
+        "a mount of /proc",
+        mount(Some("proc"), "/proc", Some("proc"), MsFlags::empty(), NOTHING),
+    )?;
     let before = sleeper();
     let pid = before.pid().as_raw();
     let kept = Process::open(pid).expect("a child");
@@ -119,7 +125,7 @@ fn numbers_come_again() -> Done {
     if after.pid().as_raw() != pid {
         return Err(format!("the number {pid} was not given again, but {}", after.pid()));
     }
-    // By its number there is a process, and it is another.
+    // A process with this number exists again, but it is another one.
     assert!(camp::num_page_faults(pid).is_ok());
     assert!(matches!(kept.cpu_time(), Err(Fault::Gone(_))), "{:?}", kept.cpu_time());
     assert!(matches!(kept.stat(), Err(Fault::Gone(_))), "{:?}", kept.stat());
@@ -132,12 +138,12 @@ fn numbers_come_again() -> Done {
 }
 
 #[test]
-fn what_proc_hides_is_denied_and_not_gone() {
+fn a_process_hidden_by_proc_is_denied_and_not_gone() {
     let other = std::process::id() as i32;
     in_child_process(move || {
         own_mounts(CloneFlags::empty())?;
         let hidden = mount(Some("proc"), "/proc", Some("proc"), MsFlags::empty(), Some("hidepid=2"));
-        may("a /proc that hides", hidden)?;
+        reason_if_refused("a /proc that hides", hidden)?;
         nobody()?;
         let denied = |fault: Fault| assert!(matches!(fault, Fault::Denied { .. }), "{fault}");
         denied(Process::open(other).expect_err("hidden"));
@@ -147,7 +153,7 @@ fn what_proc_hides_is_denied_and_not_gone() {
         assert!(enumeration::hides_processes(), "and that is known");
         let pids = enumeration::pids().expect("the list");
         assert!(!pids.contains(&other) && pids.contains(&(std::process::id() as i32)), "{pids:?}");
-        // Its clock needs no file.
+        // Its CPU clock needs no file.
         assert!(camp::cpu_time_total(other, Duration::from_millis(1)).is_ok());
         assert!(
             matches!(camp::num_page_faults(i32::MAX), Err(Fault::Gone(_))),
@@ -157,20 +163,20 @@ fn what_proc_hides_is_denied_and_not_gone() {
     });
 }
 
-fn ip(words: &str) -> Done {
+fn run_ip(words: &str) -> Done {
     namespace::run_ip_commands(words).map_err(|error| error.to_string())
 }
 
 #[test]
-fn an_interface_that_goes_is_gone_and_its_heir_begins_anew() {
+fn a_removed_interface_is_gone_and_its_successor_counts_from_zero() {
     in_child_process(|| {
         namespace::enter_new_namespace().map_err(|error| error.to_string())?;
-        ip("link add here type veth peer name there")?;
+        run_ip("link add here type veth peer name there")?;
         let kept = Interface::open("here").expect("it was made");
         assert_eq!(kept.bytes_sent().expect("read").value, 0);
-        ip("link delete here")?;
+        run_ip("link delete here")?;
         assert!(matches!(kept.bytes_sent(), Err(Fault::Gone(_))), "{:?}", kept.bytes_sent());
-        ip("link add here type veth peer name there")?;
+        run_ip("link add here type veth peer name there")?;
         assert!(matches!(kept.packets_received(), Err(Fault::Gone(_))), "{:?}", kept.packets_received());
         assert!(matches!(camp::net_bytes_sent("there"), Ok(reading) if reading.value == 0));
         Ok(())
@@ -178,7 +184,7 @@ fn an_interface_that_goes_is_gone_and_its_heir_begins_anew() {
 }
 
 #[test]
-fn a_user_without_rights_reads_what_everybody_may() {
+fn an_unprivileged_user_reads_the_unrestricted_counters() {
     let other = std::process::id() as i32;
     in_child_process(move || {
         nobody()?;
@@ -194,7 +200,8 @@ fn a_user_without_rights_reads_what_everybody_may() {
         for disk in camp::enum_physical_disks().expect("a list") {
             assert!(camp::num_reads_disk(&disk).is_ok(), "{disk}");
         }
-        // What is for root alone is refused with that reason, or is open here: it depends on the kernel's settings.
+        // The kernel's settings decide whether `/proc/zoneinfo` is readable by root alone or by all: the reading is denied,
+        // or works.
         let truly = physical_memory::truly_free();
         assert!(matches!(truly, Ok(_) | Err(Fault::Denied { .. })), "{truly:?}");
         Ok(())
@@ -202,20 +209,20 @@ fn a_user_without_rights_reads_what_everybody_may() {
 }
 
 #[test]
-fn ten_thousand_processes_that_come_and_go_cost_no_descriptor() {
+fn ten_thousand_short_processes_leak_no_descriptor() {
     const PROCESSES: usize = 10_000;
     const KEPT: usize = 16;
     in_child_process(|| {
         let mut cache = Processes::at_most(KEPT);
         let open = || fs::read_dir("/proc/self/fd").expect("our own").count();
         let limit = (open() + cache.max_descriptors() + 2) as u64;
-        may("a limit of descriptors", setrlimit(Resource::RLIMIT_NOFILE, limit, limit))?;
+        reason_if_refused("a limit of descriptors", setrlimit(Resource::RLIMIT_NOFILE, limit, limit))?;
         let (own, lasting) = (std::process::id() as i32, sleeper());
         let mut last = 0;
         for n in 0..PROCESSES {
             let child = Child::start(|| {}).expect("forked").into_pid();
             let pid = child.as_raw();
-            // It may be ending at this moment, and is there until it is waited for.
+            // The process may be ending at this moment; it exists until it is waited for.
             match cache.get(pid) {
                 Ok(process) => {
                     let readings = [
@@ -231,7 +238,7 @@ fn ten_thousand_processes_that_come_and_go_cost_no_descriptor() {
             }
             waitpid(child, None).expect("waited for");
             if n % 8 == 0 {
-                // Processes that stay are read all the same. The earlier ones are gone, or another process has their number.
+                // Other processes stay readable. Earlier processes are gone, or another process has their number.
                 let faults = cache.get(own).and_then(Process::page_faults).expect("ourselves").value;
                 assert!(faults >= last, "{faults} after {last}");
                 last = faults;
@@ -283,7 +290,7 @@ fn a_handle_allocates_nothing_in_a_call() {
 }
 
 #[test]
-fn neither_does_a_call_without_a_handle() {
+fn a_call_without_a_handle_allocates_nothing() {
     let pid = std::process::id() as i32;
     assert_eq!(allocations(|| camp::cpu_time_total(pid, Duration::ZERO).is_ok()), 0);
     assert_eq!(allocations(|| camp::num_page_faults(pid).is_ok()), 0);
@@ -309,6 +316,6 @@ fn every_function_of_figure_3_is_in_the_table() {
 }
 
 #[test]
-fn the_counting_of_allocations_counts() {
+fn the_counter_of_allocations_counts_them() {
     assert!(allocations(|| vec![0u8; 17]) > 0);
 }

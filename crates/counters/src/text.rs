@@ -1,9 +1,9 @@
 //! Parsing of the kernel's text files in one pass, without copies.
 
-/// Digits of a number that always fits into 64 bits.
+/// The number of digits of a number that always fits into 64 bits.
 const FEW: usize = 19;
 
-/// The next decimal number and the text after it; blanks before it are skipped.
+/// Parses the next decimal number and returns it with the text after it. Blanks before the number are skipped.
 #[inline]
 pub(super) fn parse_number(text: &[u8]) -> Option<(u64, &[u8])> {
     let mut start = 0;
@@ -12,7 +12,7 @@ pub(super) fn parse_number(text: &[u8]) -> Option<(u64, &[u8])> {
     }
     let (mut value, mut end) = (0u64, start);
     while let Some(digit) = text.get(end).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit < 10) {
-        // A number that is too long wraps here and is parsed again below.
+        // A number that is too long wraps here, and is parsed again below.
         value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
         end += 1;
     }
@@ -26,14 +26,14 @@ pub(super) fn parse_number(text: &[u8]) -> Option<(u64, &[u8])> {
 /// The highest bit of each of eight bytes.
 const HIGHEST: u64 = 0x8080_8080_8080_8080;
 
-/// The text after `words` words. It tests eight bytes at once: byte by byte, the end of each word is a branch that the
-/// processor mispredicts, and a line of `/proc/PID/stat` has ten of them before the page faults.
+/// The text after `words` words. It tests eight bytes at once. Byte by byte, the processor would mispredict a branch at the
+/// end of each word, and a line of `/proc/PID/stat` has ten words before the page faults.
 #[inline]
 pub(super) fn skip_words(text: &[u8], words: usize) -> Option<&[u8]> {
     if words == 0 {
         return Some(text);
     }
-    // The text counts as preceded by a blank, so that blanks at its beginning end no word.
+    // The text counts as preceded by a blank, so that a blank at its beginning does not end a word.
     let (mut left, mut before) = (words as u32, 0x80);
     for at in (0..text.len()).step_by(8) {
         let blanks = equal_bytes_mask(load_eight_bytes(text, at), b' ');
@@ -73,7 +73,7 @@ fn load_eight_bytes(text: &[u8], at: usize) -> u64 {
     }
 }
 
-/// The highest bit of each of eight bytes that equals `byte`.
+/// A mask with the highest bit of each byte that equals `byte`.
 #[inline]
 fn equal_bytes_mask(eight: u64, byte: u8) -> u64 {
     let differs = eight ^ u64::from_ne_bytes([byte; 8]);
@@ -85,7 +85,7 @@ pub(super) fn nth_number(text: &[u8], words: usize) -> Option<u64> {
     Some(parse_number(skip_words(text, words)?)?.0)
 }
 
-/// The rest of the line that begins with `start`.
+/// The rest of the first line that begins with `start`.
 #[inline]
 pub(super) fn rest_of_line<'a>(mut text: &'a [u8], start: &[u8]) -> Option<&'a [u8]> {
     loop {
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_found_and_nothing_else() {
+    fn only_numbers_are_parsed() {
         assert_eq!(parse_number(b"  17 x"), Some((17, &b" x"[..])));
         assert_eq!(parse_number(b"x"), None);
         assert_eq!(parse_number(b""), None);
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_is_found_where_it_stands_first_and_last() {
+    fn the_first_and_last_positions_of_a_byte_are_found() {
         let text = b"17 (a) S 9\n(b) R 1 2 \xa9 3";
         for end in 0..text.len() {
             for byte in *b")( \xa9" {
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_left_out_as_one_byte_after_another_would_tell() {
+    fn skipping_words_equals_skipping_byte_by_byte() {
         let slowly = |text: &[u8], words: usize| {
             let mut at = 0;
             for _ in 0..words {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_that_which_begins_so() {
+    fn a_line_is_found_by_its_beginning() {
         assert_eq!(rest_of_line(b"cpu 1\ncpu0 2\n", b"cpu0 "), Some(&b"2"[..]));
         assert_eq!(rest_of_line(b"cpu 1\n", b"cpu1 "), None);
         assert_eq!(rest_of_line(b"a much longer line\nand the last", b"and "), Some(&b"the last"[..]));
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn seconds_are_read_in_hundredths() {
+    fn seconds_are_parsed_in_hundredths() {
         assert_eq!(parse_hundredths(b"12.05 30.99\n").map(|(value, _)| value), Some(1205));
         assert_eq!(parse_hundredths(b"12 30").map(|(value, _)| value), None);
     }

@@ -21,16 +21,16 @@ use std::path::Path;
 use std::time::Duration;
 use syscost_platform::error::Result;
 
-/// What an experiment is run with.
+/// The parameters of an experiment.
 pub struct Setting<'a> {
-    /// Windows of 100 ms for each load of C1 and C2.
+    /// The number of windows of 100 ms for each load of C1 and C2.
     pub samples: u32,
-    /// From the beginning of one window to that of the next; the paper's is 0.5 s. With zero there is no pause between
-    /// windows.
+    /// The time from the beginning of one window to that of the next; the paper's is 0.5 s. With zero there is no pause
+    /// between windows.
     pub interval: Duration,
-    /// A directory of the caller's for the files that experiments read and write.
+    /// A directory of the caller, for the files that experiments read and write.
     pub scratch: &'a Path,
-    /// What is put on trial.
+    /// The functions under test.
     pub functions: Functions,
     /// Called between two steps; `false` ends the experiment early.
     pub tick: &'a dyn Fn() -> bool,
@@ -41,9 +41,9 @@ pub struct Setting<'a> {
 pub struct Experiment {
     /// `C1` to `C8`.
     pub name: &'static str,
-    /// What is counted.
+    /// The counted quantity.
     pub title: &'static str,
-    /// The figure or table of the paper that has its values.
+    /// The figure or table of the paper that contains the published values.
     pub paper: &'static str,
     run: Run,
 }
@@ -72,21 +72,22 @@ impl Experiment {
         EXPERIMENTS.iter().find(|experiment| experiment.name.eq_ignore_ascii_case(name))
     }
 
-    /// Runs it. An error becomes one inconclusive finding: a counter may have given no value where it should have.
+    /// Runs the experiment. An error becomes one inconclusive finding: a counter may have given no value where it should
+    /// have.
     pub fn run_experiment(&self, setting: &Setting) -> Vec<Finding> {
         (self.run)(setting).unwrap_or_else(|error| vec![Finding::broken_off(error.to_string())])
     }
 }
 
-// The functions that experiments test: the library's own, or wrong ones in tests, which show that the experiments
-// themselves detect an error.
+// The functions that experiments test: the library's own, or, in tests, wrong ones. Wrong functions show that the experiments
+// detect an error.
 
 type Answer<T> = std::result::Result<T, Fault>;
 type Share = fn(i32, Duration) -> Answer<Percent>;
 type OfProcess = fn(i32) -> Answer<Reading<u64>>;
 type OfDevice = fn(&str) -> Answer<Reading<u64>>;
 
-/// What an experiment reads by: the measuring functions of CAMP's Figure 3.
+/// The measuring functions of CAMP's Figure 3, by which an experiment reads.
 #[derive(Clone, Copy, Debug)]
 pub struct Functions {
     percent_processor_time: fn(Option<usize>, Duration) -> Answer<Percent>,
@@ -111,7 +112,7 @@ pub struct Functions {
 }
 
 impl Functions {
-    /// The library's own.
+    /// The library's own functions.
     pub const OURS: Self = Self {
         percent_processor_time: camp::percent_processor_time,
         free_physical_memory: camp::free_physical_memory,

@@ -1,4 +1,4 @@
-//! A bench as it is written for Criterion, with every part of its interface: only `Cargo.toml` says that it is this crate.
+//! A bench as it is written for Criterion, with every part of its interface. Only `Cargo.toml` names this crate instead.
 //!
 //!     cargo run --release --example criterion_parts -- --bench
 
@@ -65,7 +65,7 @@ fn groups(c: &mut Criterion) {
     group.bench_function("to_async", |b| {
         b.to_async(Polling).iter(|| async { hash(black_box(b"asynchronous")) });
     });
-    // Borrows what lives here only.
+    // This benchmark borrows values that live only in this function.
     let mut counts = HashMap::new();
     group.bench_function("borrowed", |b| {
         b.iter(|| *counts.entry(black_box(7)).and_modify(|n| *n += 1).or_insert(0))

@@ -1,4 +1,4 @@
-//! The loops of [`Bencher`], with a wait for the future of each iteration inside the timed part.
+//! The loops of [`Bencher`], in which the timed part waits for the future of each iteration.
 
 use crate::Bencher;
 use crate::bencher::Batches;
@@ -21,7 +21,7 @@ pub struct AsyncBencher<'a, 'b, A: AsyncExecutor, M: Measurement = WallTime> {
 }
 
 impl<A: AsyncExecutor, M: Measurement> AsyncBencher<'_, '_, A, M> {
-    /// As [`Bencher::iter`].
+    /// Like [`Bencher::iter`], for a routine that returns a future.
     #[inline(never)]
     #[track_caller]
     pub fn iter<O, R: FnMut() -> F, F: Future<Output = O>>(&mut self, routine: R) {
@@ -31,7 +31,7 @@ impl<A: AsyncExecutor, M: Measurement> AsyncBencher<'_, '_, A, M> {
         bencher.outcome.shape = Some(Shape::new::<O>(run_empty_loop::<O>, BatchSize::SmallInput, line));
     }
 
-    /// As [`Bencher::iter_custom`].
+    /// Like [`Bencher::iter_custom`], for a routine that returns a future.
     #[inline(never)]
     pub fn iter_custom<R: FnMut(u64) -> F, F: Future<Output = M::Value>>(&mut self, mut routine: R) {
         let Self { bencher, runner } = self;
@@ -42,7 +42,7 @@ impl<A: AsyncExecutor, M: Measurement> AsyncBencher<'_, '_, A, M> {
         });
     }
 
-    /// As [`Bencher::iter_with_setup`].
+    /// Like [`Bencher::iter_with_setup`], for a routine that returns a future.
     #[doc(hidden)]
     #[track_caller]
     pub fn iter_with_setup<I, O, S, R, F>(&mut self, setup: S, routine: R)
@@ -54,7 +54,7 @@ impl<A: AsyncExecutor, M: Measurement> AsyncBencher<'_, '_, A, M> {
         self.iter_batched(setup, routine, BatchSize::PerIteration);
     }
 
-    /// As [`Bencher::iter_with_large_setup`].
+    /// Like [`Bencher::iter_with_large_setup`], for a routine that returns a future.
     #[doc(hidden)]
     #[track_caller]
     pub fn iter_with_large_setup<I, O, S, R, F>(&mut self, setup: S, routine: R)
@@ -66,13 +66,13 @@ impl<A: AsyncExecutor, M: Measurement> AsyncBencher<'_, '_, A, M> {
         self.iter_batched(setup, routine, BatchSize::NumBatches(1));
     }
 
-    /// As [`Bencher::iter_with_large_drop`].
+    /// Like [`Bencher::iter_with_large_drop`], for a routine that returns a future.
     #[track_caller]
     pub fn iter_with_large_drop<O, R: FnMut() -> F, F: Future<Output = O>>(&mut self, mut routine: R) {
         self.iter_batched(|| (), |()| routine(), BatchSize::SmallInput);
     }
 
-    /// As [`Bencher::iter_batched`].
+    /// Like [`Bencher::iter_batched`], for a routine that returns a future.
     #[inline(never)]
     #[track_caller]
     pub fn iter_batched<I, O, S, R, F>(&mut self, setup: S, routine: R, size: BatchSize)
@@ -86,7 +86,7 @@ impl<A: AsyncExecutor, M: Measurement> AsyncBencher<'_, '_, A, M> {
         bencher.outcome.shape = Some(Shape::new::<O>(run_empty_batches::<I, O>, size, Location::caller()));
     }
 
-    /// As [`Bencher::iter_batched_ref`].
+    /// Like [`Bencher::iter_batched_ref`], for a routine that returns a future.
     #[inline(never)]
     #[track_caller]
     pub fn iter_batched_ref<I, O, S, R, F>(&mut self, mut setup: S, mut routine: R, size: BatchSize)

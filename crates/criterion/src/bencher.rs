@@ -1,4 +1,4 @@
-//! The loop of one batch. The loops are Criterion's, with syscost's clock around the same statements.
+//! The loop of one batch. The loops are Criterion's; syscost's clock brackets the same statements.
 
 use crate::empty_loop::Shape;
 use criterion::BatchSize;
@@ -8,25 +8,25 @@ use std::panic::Location;
 use std::time::{Duration, Instant};
 use syscost_engine::clock::{Clock, Ticks};
 
-/// Times one batch of a benchmark. A benchmark's closure calls one of its methods.
+/// Times one batch of a benchmark. A benchmark's closure calls one of the methods.
 pub struct Bencher<'a, M: Measurement = WallTime> {
     pub(crate) iterations: u64,
     pub(crate) clock: &'a Clock,
-    /// The time that a value is; `None` if it is none.
+    /// Converts a value of the measurement to a time; `None` if the value is not a time.
     pub(crate) to_time: fn(&M::Value) -> Option<Duration>,
     pub(crate) outcome: Outcome,
 }
 
-/// What a benchmark's closure has done with its [`Bencher`].
+/// The record of what a benchmark's closure did with its [`Bencher`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Outcome {
-    /// Time of the last loop; `None` if no method was called.
+    /// Time of the last loop; `None` if the closure called no method.
     pub(crate) ticks: Option<Ticks>,
-    /// What is known of that loop without calling it; `None` if the closure has timed its own.
+    /// The properties of that loop that are known without a call of it; `None` if the closure timed its own loop.
     pub(crate) shape: Option<Shape>,
-    /// The time that the closure says its own loop took, and the time that passed meanwhile.
+    /// The time that the closure returned for its own loop, and the time that passed during it.
     pub(crate) custom: Option<(Duration, Duration)>,
-    /// The loop took a value that is no time.
+    /// Whether the loop returned a value that is not a time.
     pub(crate) is_foreign: bool,
 }
 
@@ -35,7 +35,7 @@ impl<'a, M: Measurement> Bencher<'a, M> {
         Self { iterations, clock, to_time, outcome: Outcome::default() }
     }
 
-    /// Times `routine`, called again and again. Its results are dropped inside the timed part.
+    /// Times `routine`, which is called repeatedly. Its results are dropped inside the timed part.
     #[inline(never)]
     #[track_caller]
     pub fn iter<O, R: FnMut() -> O>(&mut self, routine: R) {
@@ -43,7 +43,7 @@ impl<'a, M: Measurement> Bencher<'a, M> {
         self.outcome.shape = Some(Shape::of_loop::<O>(Location::caller()));
     }
 
-    /// The loop of [`Bencher::iter`], with and without an operation.
+    /// The loop of [`Bencher::iter`], used with an operation and with an empty one.
     #[inline(never)]
     pub(crate) fn time_loop<O>(&mut self, mut routine: impl FnMut() -> O) {
         let start = self.clock.start();
@@ -53,7 +53,7 @@ impl<'a, M: Measurement> Bencher<'a, M> {
         self.outcome.ticks = Some(self.clock.stop() - start);
     }
 
-    /// Takes the time that `routine` says its argument of iterations took.
+    /// Takes the time that `routine` returns for its number of iterations.
     #[inline(never)]
     pub fn iter_custom<R: FnMut(u64) -> M::Value>(&mut self, mut routine: R) {
         let begun = Instant::now();
@@ -61,7 +61,7 @@ impl<'a, M: Measurement> Bencher<'a, M> {
         self.take_value(&value, begun.elapsed());
     }
 
-    /// A time that the benchmark has measured itself, and how long it took to do so.
+    /// Takes a time that the benchmark has measured itself, and the time that passed meanwhile.
     pub(crate) fn take_value(&mut self, value: &M::Value, passed: Duration) {
         let time = (self.to_time)(value);
         self.outcome.ticks = time.map(|time| Ticks((time.as_secs_f64() * self.clock.hz()).round() as u64));
@@ -69,27 +69,27 @@ impl<'a, M: Measurement> Bencher<'a, M> {
         self.outcome.is_foreign = time.is_none();
     }
 
-    /// As [`Bencher::iter_batched`] with one input at a time.
+    /// Like [`Bencher::iter_batched`] with one input at a time.
     #[doc(hidden)]
     #[track_caller]
     pub fn iter_with_setup<I, O, S: FnMut() -> I, R: FnMut(I) -> O>(&mut self, setup: S, routine: R) {
         self.iter_batched(setup, routine, BatchSize::PerIteration);
     }
 
-    /// As [`Bencher::iter_batched`] with all inputs at a time.
+    /// Like [`Bencher::iter_batched`] with all inputs at once.
     #[doc(hidden)]
     #[track_caller]
     pub fn iter_with_large_setup<I, O, S: FnMut() -> I, R: FnMut(I) -> O>(&mut self, setup: S, routine: R) {
         self.iter_batched(setup, routine, BatchSize::NumBatches(1));
     }
 
-    /// As [`Bencher::iter`], with the results dropped outside of the timed part.
+    /// Like [`Bencher::iter`], with the results dropped outside of the timed part.
     #[track_caller]
     pub fn iter_with_large_drop<O, R: FnMut() -> O>(&mut self, mut routine: R) {
         self.iter_batched(|| (), |()| routine(), BatchSize::SmallInput);
     }
 
-    /// Times `routine` on inputs of `setup`, which is not timed; nor is the drop of the results.
+    /// Times `routine` on inputs from `setup`. Neither `setup` nor the drop of the results is timed.
     #[inline(never)]
     #[track_caller]
     pub fn iter_batched<I, O, S, R>(&mut self, setup: S, routine: R, size: BatchSize)
@@ -101,7 +101,7 @@ impl<'a, M: Measurement> Bencher<'a, M> {
         self.outcome.shape = Some(Shape::of_batches::<I, O>(size, Location::caller()));
     }
 
-    /// The loop of [`Bencher::iter_batched`], with and without an operation.
+    /// The loop of [`Bencher::iter_batched`], used with an operation and with an empty one.
     #[inline(never)]
     pub(crate) fn time_batches<I, O>(
         &mut self,
@@ -131,7 +131,7 @@ impl<'a, M: Measurement> Bencher<'a, M> {
         self.outcome.ticks = Some(ticks);
     }
 
-    /// As [`Bencher::iter_batched`], with the inputs dropped outside of the timed part too.
+    /// Like [`Bencher::iter_batched`], with the inputs also dropped outside of the timed part.
     #[inline(never)]
     #[track_caller]
     pub fn iter_batched_ref<I, O, S, R>(&mut self, setup: S, routine: R, size: BatchSize)
@@ -143,7 +143,7 @@ impl<'a, M: Measurement> Bencher<'a, M> {
         self.outcome.shape = Some(Shape::of_batches_by_reference::<I, O>(size, Location::caller()));
     }
 
-    /// The loop of [`Bencher::iter_batched_ref`], with and without an operation.
+    /// The loop of [`Bencher::iter_batched_ref`], used with an operation and with an empty one.
     #[inline(never)]
     pub(crate) fn time_batches_by_reference<I, O>(
         &mut self,
@@ -174,7 +174,7 @@ impl<'a, M: Measurement> Bencher<'a, M> {
         self.outcome.ticks = Some(ticks);
     }
 
-    /// The same methods for routines that return futures, which `runner` runs.
+    /// Returns the same methods for routines that return futures, which `runner` runs.
     #[cfg(feature = "async")]
     pub fn to_async<'b, A: crate::async_executor::AsyncExecutor>(
         &'b mut self,
@@ -186,12 +186,13 @@ impl<'a, M: Measurement> Bencher<'a, M> {
 
 // The inputs of a batched loop.
 
-/// Inputs at once at least, if they are made quickly: the clock's own time is a small part of their time.
+/// The lowest number of inputs per bracket if inputs are made quickly. The clock's own time is then a small part of the
+/// bracket.
 const QUICK_INPUTS: u64 = 64;
-/// Time in which an input is made quickly: it has no megabytes.
+/// The longest time per input that counts as quick. An input of megabytes takes longer.
 const QUICK_SETUP: Duration = Duration::from_micros(2);
 
-/// Whether this size asks for a bracket of the clock around each iteration, whatever their number.
+/// Whether this size puts each iteration into a bracket of its own, for any number of iterations.
 pub(crate) fn is_single(size: BatchSize) -> bool {
     matches!(size, BatchSize::PerIteration | BatchSize::NumIterations(1))
 }
@@ -200,20 +201,20 @@ pub(crate) fn is_single(size: BatchSize) -> bool {
 pub(crate) struct Batches {
     at_once: u64,
     left: u64,
-    /// Nothing is known yet of the time that an input takes, and a large one is meant.
+    /// Whether a large input is meant and the time that it takes is not known yet.
     is_untried: bool,
 }
 
 impl Batches {
-    /// `in_one`: in one bracket where the number of inputs at once follows from that of the iterations. Few iterations are counted
-    /// by the loop that many are timed by.
+    /// The inputs of a loop. With `in_one` all are in one bracket, unless the size fixes their number. Few iterations are
+    /// thus counted in the same loop in which many are timed.
     pub(crate) fn new(size: BatchSize, iterations: u64, in_one: bool) -> Self {
         let is_fixed = is_single(size) || matches!(size, BatchSize::NumIterations(_));
         let at_once = if in_one && !is_fixed { iterations.max(1) } else { inputs_at_once(size, iterations) };
         Self { at_once, left: iterations, is_untried: matches!(size, BatchSize::LargeInput) }
     }
 
-    /// The inputs of the next bracket; `None` behind the last.
+    /// Makes the inputs of the next bracket; `None` after the last.
     pub(crate) fn next_inputs<I>(&mut self, setup: &mut impl FnMut() -> I) -> Option<Vec<I>> {
         let count = self.at_once.min(self.left);
         if count == 0 {
@@ -230,7 +231,7 @@ impl Batches {
     }
 }
 
-/// The inputs that are made at once for a loop of this many iterations, at least one. The numbers are Criterion's.
+/// The number of inputs that are made at once for a loop of this many iterations, at least one. The numbers are Criterion's.
 fn inputs_at_once(size: BatchSize, iterations: u64) -> u64 {
     let inputs = match size {
         BatchSize::SmallInput => iterations.div_ceil(10),

@@ -1,16 +1,17 @@
-//! Criterion's interface over `syscost`: an existing bench moves over by one line of `Cargo.toml` and no line of its source.
+//! Criterion's interface over `syscost`: an existing bench changes by one line of `Cargo.toml` and no line of its source.
 //!
 //! ```toml
 //! [dev-dependencies]
 //! criterion = { package = "syscost-criterion", git = "…" }
 //! ```
 //!
-//! The bench then runs in several fresh processes, ends with syscost's table (*quiet*, *next run*), and its claims are asked:
-//! time grows with the iterations, no more is reported than passed, a later iteration does as much as an early one, and an
-//! iteration executes more than the same loop without the operation. What is disproved has a sentence and no number.
+//! The bench then runs in several fresh processes and ends with syscost's table (*quiet*, *next run*). Its claims are
+//! checked: time grows with the iterations, no more time is reported than passed, a later iteration does as much as an early
+//! one, and an iteration executes more than the same loop without the operation. A disproved benchmark gets a sentence and no
+//! number.
 //!
-//! The names and their meaning are Criterion's: its documentation holds. What is accepted and changes nothing here is listed at
-//! the end of a run, by name.
+//! Names have Criterion's meaning, so Criterion's documentation applies. Settings that are accepted without effect are listed
+//! by name at the end of a run.
 
 #![deny(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! A benchmark's closure as an operation of syscost: what it does in a batch, and what is known of it before it is measured.
+//! A benchmark's closure as an operation of syscost: it runs batches, and is examined before it is measured.
 
 use crate::bencher::{Bencher, Outcome};
 use crate::session::count_entries;
@@ -13,35 +13,35 @@ use syscost_platform::process::thread_count;
 use syscost_platform::time::OtherThreadsTime;
 use syscost_statistic::mean;
 
-/// How long the operation runs before it is measured, to show whether other threads take part.
+/// The time for which the operation runs before it is measured, to show whether other threads take part.
 const TRIED: Duration = Duration::from_millis(1);
-/// CPU time of other threads that shows that they take part: share of the time that passed …
+/// Other threads take part if their CPU time exceeds this share of the elapsed time …
 const SHARE: f64 = 0.02;
-/// … and at least, ns: a thread that falls asleep.
+/// … and this many ns; a thread that only falls asleep uses less.
 const LEAST_NS: f64 = 50_000.0;
-/// Time in which work may be seen that a batch has left to other threads. Pools of threads spin for some 100 µs behind a batch.
+/// The time after a batch in which work of other threads is noticed. Thread pools spin for some 100 µs after a batch.
 const WINDOW: Duration = Duration::from_millis(4);
-/// Windows, of which the mean counts: a busy machine gives a thread no CPU in some of them.
+/// The number of windows whose mean is used, since a busy machine gives a thread no CPU in some windows.
 const WINDOWS: usize = 5;
-/// CPU time of other threads behind a batch, as a share of the window, that is work left behind.
+/// The share of the window above which CPU time of other threads after a batch counts as work left behind.
 const BEHIND: f64 = 0.1;
 
 /// A benchmark's closure.
 pub(crate) struct Operation<'f, M: Measurement> {
     call: &'f mut dyn FnMut(&mut Bencher<'_, M>),
     pub(crate) outcome: Outcome,
-    /// Instructions of an iteration without the operation; 0 if that is not known.
+    /// Instructions of an iteration without the operation; 0 if unknown.
     pub(crate) empty_loop: f64,
-    /// The address of an instruction that each iteration executes once, if one is known.
+    /// The address of an instruction that each iteration executes exactly once, if one is known.
     pub(crate) once: Option<usize>,
-    /// How long an iteration and its preparation take; at most so long before any was run.
+    /// The time of an iteration with its preparation; before any iteration was run, an upper bound of it.
     pub(crate) each: Duration,
     /// Whether other threads take part.
     is_parallel: bool,
     /// CPU time of other threads during all batches, and the time that passed in them, ns.
     others_ns: f64,
     passed_ns: f64,
-    /// The time that the closure says its own loops took, and the time that passed meanwhile, ns.
+    /// The time that the closure returned for its own loops, and the time that passed during them, ns.
     custom_ns: (f64, f64),
     pub(crate) unchecked: Vec<String>,
     untraced: Option<String>,
@@ -64,11 +64,11 @@ impl<'f, M: Measurement + 'static> Operation<'f, M> {
         }
     }
 
-    /// Completes its case: tries the operation, and says what may be asked of it. `open_files`: those before the first
-    /// benchmark function.
+    /// Completes the operation's case: tries the operation, and adds the claims that may be checked. `open_files` is the
+    /// number of files that were open before the first benchmark function.
     ///
     /// # Errors
-    /// The operation cannot be measured.
+    /// An error where the operation cannot be measured.
     pub(crate) fn describe(
         &mut self,
         mut case: Case,
@@ -76,13 +76,13 @@ impl<'f, M: Measurement + 'static> Operation<'f, M> {
         proven: bool,
         open_files: usize,
     ) -> Result<Case> {
-        // Valgrind is what would be traced.
+        // Under Valgrind a trace would follow Valgrind itself.
         let is_watched = !proven && untraced_reason(open_files).is_none() && !callgrind::is_running();
         let early = is_watched.then(|| self.early_work(clock));
         let idle_ns =
             if thread_count() > 1 { mean(&[(); WINDOWS].map(|()| others_in_window())) } else { 0.0 };
         self.try_until_warm(idle_ns, clock)?;
-        // Threads that a bench keeps busy meanwhile may get no CPU while the operation is tried.
+        // Threads that the bench keeps busy all the time may get no CPU while the operation is tried.
         self.is_parallel |= idle_ns > BEHIND * WINDOW.as_nanos() as f64;
         let parallel = || self.is_parallel.then(|| "its threads would not be counted".to_owned());
         self.untraced = untraced_reason(open_files).or_else(parallel);
@@ -96,12 +96,12 @@ impl<'f, M: Measurement + 'static> Operation<'f, M> {
             }
         }
         (self.others_ns, self.passed_ns, self.custom_ns) = (0.0, 0.0, (0.0, 0.0));
-        // The closure's own set-up, and that of a batched loop, take any share of the time.
+        // The closure's own set-up, and that of a batched loop, may take any share of the time.
         Ok(case.claim(Claim::KeepsWorking(self.empty_loop)).timed_share(0.0))
     }
 
-    /// Runs growing batches until they take a millisecond, and notes whether other threads take part, then or just behind.
-    /// `idle_ns`: what they do in a window beside no batch.
+    /// Runs growing batches until one takes half a millisecond, and notes whether other threads take part, during or shortly
+    /// after it. `idle_ns` is their CPU time in a window without a batch.
     pub(crate) fn try_until_warm(&mut self, idle_ns: f64, clock: &Clock) -> Result<()> {
         const MOST: u64 = 1 << 20;
         let (mut iterations, others) = (1, OtherThreadsTime::now());
@@ -117,7 +117,7 @@ impl<'f, M: Measurement + 'static> Operation<'f, M> {
         }
         let passed_ns = begun.elapsed().as_nanos() as f64;
         if thread_count() > 1 {
-            // A busy machine may give the threads no CPU until the last batch is over.
+            // A busy machine may give the threads no CPU until the last batch has ended.
             std::thread::sleep(WINDOW * WINDOWS as u32);
         }
         let others_ns = OtherThreadsTime::now().least_ns_since(others) as f64 - idle_ns * WINDOWS as f64;
@@ -125,7 +125,7 @@ impl<'f, M: Measurement + 'static> Operation<'f, M> {
         Ok(())
     }
 
-    /// Notes whether other threads go on with the work of a batch when it has ended. `idle_ns`: what they do beside no batch.
+    /// Notes whether other threads continue to work after a batch. `idle_ns` is their CPU time in a window without a batch.
     fn look_behind(&mut self, idle_ns: f64, clock: &Clock) -> Result<()> {
         let mut behind = Vec::new();
         for _ in 0..WINDOWS {
@@ -143,7 +143,7 @@ impl<'f, M: Measurement + 'static> Operation<'f, M> {
         Ok(())
     }
 
-    /// Calls the closure for one batch.
+    /// Calls the closure for one batch, and returns the time of the batch.
     pub(crate) fn run_once(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         let mut bencher = Bencher::new(iterations, clock, duration::<M>);
         (self.call)(&mut bencher);
@@ -162,13 +162,13 @@ impl<'f, M: Measurement + 'static> Operation<'f, M> {
     }
 }
 
-/// A value of this measurement as the time that it is, in whatever unit the measurement shows it.
+/// The value of this measurement as a time, whatever unit the measurement displays; `None` if it is not a `Duration`.
 fn duration<M: Measurement + 'static>(value: &M::Value) -> Option<Duration> {
     let value: &dyn Any = value;
     value.downcast_ref::<Duration>().copied()
 }
 
-/// Says that a closure which times its own loop returns less than half of the time that it takes.
+/// The sentence that a closure with its own loop returns less than half of the elapsed time; otherwise `None`.
 fn untold_time_sentence((told_ns, passed_ns): (f64, f64)) -> Option<String> {
     (2.0 * told_ns < passed_ns).then(|| {
         format!(
@@ -185,7 +185,7 @@ fn others_in_window() -> f64 {
     OtherThreadsTime::now().least_ns_since(before) as f64
 }
 
-/// Why no copy of this process may run an operation.
+/// The reason why a copy of this process may not run the operation; `None` if it may.
 fn untraced_reason(open_files: usize) -> Option<String> {
     let threads = thread_count();
     let files = count_entries("/proc/self/fd");
@@ -199,7 +199,7 @@ fn untraced_reason(open_files: usize) -> Option<String> {
 
 impl<M: Measurement + 'static> Subject for Operation<'_, M> {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        // Not by a bracket of the clock: that is for what is timed.
+        // No bracket of the clock is used here, since brackets delimit the timed parts.
         let (others, begun) = (OtherThreadsTime::now(), Instant::now());
         let ticks = self.run_once(iterations, clock)?;
         let passed_ns = begun.elapsed().as_nanos() as f64;
@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn less_than_half_of_the_time_that_passed_is_said() {
+    fn less_than_half_of_the_elapsed_time_is_reported() {
         assert_eq!(untold_time_sentence((0.0, 0.0)), None, "its loop is timed here");
         assert_eq!(untold_time_sentence((6e6, 1e7)), None);
         assert!(untold_time_sentence((1e6, 1e7)).is_some_and(|said| said.contains("10.0 %")));

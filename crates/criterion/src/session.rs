@@ -1,4 +1,4 @@
-//! The pass over a bench target's functions that this process makes, and what they asked for that has no effect.
+//! The pass of this process over a bench target's functions, and their requests that have no effect.
 
 use crate::operation::Operation;
 use criterion::Throughput;
@@ -14,7 +14,7 @@ use syscost_engine::harness::{InPlace, Offer, Work};
 use syscost_engine::record::baseline::criterion_directory;
 use syscost_platform::inert::is_hostile;
 
-/// The longest name of a benchmark, bytes: with the name of its bench target it is an id, of at most 200.
+/// The maximum length of a benchmark's name, bytes. With the name of its bench target it makes an id of at most 200 bytes.
 const LONGEST: usize = 140;
 
 enum State {
@@ -25,12 +25,12 @@ enum State {
 
 struct Session {
     target: &'static str,
-    /// Taken out when it ends.
+    /// The pass; `None` after its end.
     pass: Option<InPlace>,
-    /// Criterion's directories of the names so far: two benchmarks never share one.
+    /// Criterion's directories of all names so far, since two benchmarks never share one.
     directories: BTreeSet<PathBuf>,
     settings: BTreeSet<&'static str>,
-    /// Files that were open before the first benchmark function.
+    /// The number of files that were open before the first benchmark function.
     open_files: usize,
 }
 
@@ -48,7 +48,7 @@ impl Drop for Session {
     }
 }
 
-/// Begins the pass, once in a process. A `main` that is written by hand has no name for its target but that of the program.
+/// Begins the pass, once in a process. A `main` that is written by hand has the name of the program as its target.
 pub(crate) fn start() {
     start_as(None);
 }
@@ -79,7 +79,7 @@ pub(crate) fn offer<M: Measurement + 'static>(
     throughput: Option<&Throughput>,
     operation: Operation<'_, M>,
 ) {
-    // Taken out, since a benchmark may itself make a `Criterion`.
+    // The session is taken out of the state, since a benchmark may itself make a `Criterion`.
     let State::Running(mut session) = STATE.replace(State::Over) else { return };
     let offer = Offer { name: session.unique_name(id), work: throughput.map(work).unwrap_or_default() };
     let (case, operation) = (offer.to_case(), RefCell::new(operation));
@@ -92,7 +92,8 @@ pub(crate) fn offer<M: Measurement + 'static>(
     STATE.set(State::Running(session));
 }
 
-/// Ends the pass: measures, or ends the measuring process. `ends_here`: no function of the bench is left on the stack.
+/// Ends the pass: measures, or ends the measuring process. `ends_here` means that no function of the bench is left on the
+/// stack.
 pub(crate) fn finish(ends_here: bool) {
     let State::Running(mut session) = STATE.replace(State::Over) else { return };
     let notes = session.notes();
@@ -102,8 +103,8 @@ pub(crate) fn finish(ends_here: bool) {
     }
 }
 
-/// The `main` of the bench target that is this crate. The name of the program says less: a comparison links a build several
-/// times, under other names.
+/// The `main` of a bench target, which is the crate `crate_name`. The name of the program would be less reliable: a
+/// comparison links a build several times, under other names.
 #[doc(hidden)]
 pub fn run_groups(crate_name: &'static str, groups: &[&dyn Fn()]) {
     start_as(Some(crate_name));
@@ -125,12 +126,12 @@ fn program_name() -> &'static str {
     Box::leak(acceptable(name, LONGEST).into_boxed_str())
 }
 
-/// The entries of a directory of `/proc`; 0 if it cannot be read.
+/// The number of entries in a directory of `/proc`; 0 if it cannot be read.
 pub(crate) fn count_entries(directory: &str) -> usize {
     std::fs::read_dir(directory).map_or(0, Iterator::count)
 }
 
-/// A name that a record can hold: without control characters, and not too long.
+/// A name that a record can hold: without control characters, and not longer than `longest` bytes.
 fn acceptable(name: &str, longest: usize) -> String {
     let mut name = name.replace(|c: char| c.is_control() || is_hostile(c), "_");
     let end = (0..=longest.min(name.len())).rev().find(|&end| name.is_char_boundary(end));
@@ -138,7 +139,7 @@ fn acceptable(name: &str, longest: usize) -> String {
     if name.is_empty() { "_".into() } else { name }
 }
 
-/// What an iteration processes.
+/// The work of an iteration: the bytes or elements that it processes.
 fn work(throughput: &Throughput) -> Vec<Work> {
     match *throughput {
         Throughput::Bits(bits) => vec![Work::Bytes(bits / 8)],
@@ -151,7 +152,7 @@ fn work(throughput: &Throughput) -> Vec<Work> {
 }
 
 impl Session {
-    /// The name under which a benchmark is kept: its own, or with a number if another has it, or its directory.
+    /// The name under which a benchmark is stored. It gets a number if another benchmark has the same name or directory.
     fn unique_name(&mut self, id: &str) -> String {
         let name = acceptable(id, LONGEST);
         let numbered = |number| if number == 1 { name.clone() } else { format!("{name} #{number}") };
@@ -161,7 +162,7 @@ impl Session {
         names.find(is_free).unwrap_or(name)
     }
 
-    /// What is said at the end of a run.
+    /// The notes that are printed at the end of a run.
     fn notes(&self) -> Vec<String> {
         let names: Vec<_> = self.settings.iter().copied().collect();
         let note = format!("accepted, without effect: {}", names.join(", "));
@@ -175,7 +176,7 @@ mod tests {
     use syscost_engine::case::Rule;
 
     #[test]
-    fn a_name_that_no_record_holds_is_changed_and_cut_between_characters() {
+    fn an_unacceptable_name_is_changed_and_cut_between_characters() {
         assert_eq!(acceptable("two\nlines\u{202e}", LONGEST), "two_lines_");
         assert_eq!(acceptable("ééé", 5), "éé");
         assert_eq!(acceptable("", LONGEST), "_");

@@ -1,4 +1,4 @@
-//! `Criterion`: where benchmarks are declared, with the settings that Criterion has.
+//! `Criterion`, which declares benchmarks, with Criterion's settings.
 
 use crate::operation::Operation;
 use crate::{Bencher, session};
@@ -9,7 +9,7 @@ use std::fmt::Display;
 use std::path::Path;
 use std::time::Duration;
 
-/// Settings of Criterion that are accepted and change nothing. Each notes its name, which is listed at the end of a run.
+/// Defines settings of Criterion that are accepted without effect. Each notes its name, which is listed at the end of a run.
 macro_rules! without_effect {
     (&mut; $( $name:ident(_: $type:ty); )+) => { $(
         #[doc = concat!("Accepted, without effect: Criterion's `", stringify!($name), "`.")]
@@ -28,8 +28,8 @@ macro_rules! without_effect {
     )+ };
 }
 
-/// Where benchmarks are declared. Its settings are Criterion's; how long a benchmark is measured is syscost's matter and the
-/// command line's.
+/// Declares benchmarks. Its settings are Criterion's. syscost and the command line determine how long a benchmark is
+/// measured.
 pub struct Criterion<M: Measurement = WallTime> {
     _measurement: M,
 }
@@ -42,7 +42,7 @@ impl Default for Criterion {
 }
 
 impl<M: Measurement + 'static> Criterion<M> {
-    /// Sets another measurement. Time is measured all the same, by syscost's clock; `SYSCOST_MEASURE` counts events.
+    /// Sets another measurement. syscost's clock still measures time; `SYSCOST_MEASURE` counts events.
     pub fn with_measurement<M2: Measurement>(self, measurement: M2) -> Criterion<M2> {
         if std::any::type_name::<M2>() != std::any::type_name::<WallTime>() {
             session::note_setting("with_measurement");
@@ -83,18 +83,18 @@ impl<M: Measurement + 'static> Criterion<M> {
         self
     }
 
-    /// Does nothing: the command line was read when the first `Criterion` was made.
+    /// Does nothing, since the command line was read when the first `Criterion` was made.
     #[must_use]
     pub fn configure_from_args(self) -> Self {
         self
     }
 
-    /// Measures everything that was declared, and prints the table. A `main` of one's own calls it last, as with Criterion.
+    /// Measures everything that was declared, and prints the table. A hand-written `main` calls it last, as with Criterion.
     pub fn final_summary(&self) {
         session::finish(false);
     }
 
-    /// A group of benchmarks.
+    /// Begins a group of benchmarks.
     pub fn benchmark_group<S: Into<String>>(&mut self, group_name: S) -> BenchmarkGroup<'_, M> {
         BenchmarkGroup::new(self, group_name.into())
     }
@@ -105,10 +105,10 @@ impl<M: Measurement + 'static> Criterion<M> {
         self
     }
 
-    /// A benchmark outside of any group that is given an input.
+    /// Declares a benchmark outside of any group, which gets an input.
     ///
     /// # Panics
-    /// The id has no function, as with Criterion.
+    /// If the id has no function, as with Criterion.
     pub fn bench_with_input<F, I>(&mut self, id: BenchmarkId, input: &I, f: F) -> &mut Self
     where
         F: FnMut(&mut Bencher<'_, M>, &I),
@@ -123,7 +123,7 @@ impl<M: Measurement + 'static> Criterion<M> {
 
 // Groups of benchmarks and their ids.
 
-/// Benchmarks whose ids begin with one name.
+/// A group of benchmarks, whose ids begin with one name.
 pub struct BenchmarkGroup<'a, M: Measurement = WallTime> {
     _criterion: &'a mut Criterion<M>,
     name: String,
@@ -135,7 +135,7 @@ impl<'a, M: Measurement + 'static> BenchmarkGroup<'a, M> {
         Self { _criterion: criterion, name, throughput: None }
     }
 
-    /// Sets what an iteration of the benchmarks that follow processes.
+    /// Sets the work of an iteration for the benchmarks that follow.
     pub fn throughput(&mut self, throughput: Throughput) -> &mut Self {
         self.throughput = Some(throughput);
         self
@@ -154,7 +154,7 @@ impl<'a, M: Measurement + 'static> BenchmarkGroup<'a, M> {
         sampling_mode(_: SamplingMode);
     }
 
-    /// A benchmark of this group.
+    /// Declares a benchmark of this group.
     pub fn bench_function<ID: IntoBenchmarkId, F>(&mut self, id: ID, mut f: F) -> &mut Self
     where
         F: FnMut(&mut Bencher<'_, M>),
@@ -164,7 +164,7 @@ impl<'a, M: Measurement + 'static> BenchmarkGroup<'a, M> {
         self
     }
 
-    /// A benchmark of this group that is given an input.
+    /// Declares a benchmark of this group, which gets an input.
     pub fn bench_with_input<ID: IntoBenchmarkId, F, I>(&mut self, id: ID, input: &I, mut f: F) -> &mut Self
     where
         F: FnMut(&mut Bencher<'_, M>, &I),
@@ -193,26 +193,26 @@ pub struct BenchmarkId {
 }
 
 impl BenchmarkId {
-    /// A function and a parameter.
+    /// The id of a function with a parameter.
     pub fn new<S: Into<String>, P: Display>(function_name: S, parameter: P) -> Self {
         Self { function: Some(function_name.into()), parameter: Some(parameter.to_string()) }
     }
 
-    /// A parameter of the group's only function.
+    /// The id of a parameter, in a group with one function.
     pub fn from_parameter<P: Display>(parameter: P) -> Self {
         Self { function: None, parameter: Some(parameter.to_string()) }
     }
 }
 
 mod private {
-    /// What Criterion lets be an id.
+    /// The types that Criterion accepts as an id.
     #[allow(unnameable_types, reason = "no other crate may implement it")]
     pub trait Sealed {}
     impl Sealed for super::BenchmarkId {}
     impl<S: Into<String>> Sealed for S {}
 }
 
-/// What can be the id of a benchmark: a [`BenchmarkId`], or the name of a function.
+/// A type that can be the id of a benchmark: a [`BenchmarkId`], or the name of a function.
 pub trait IntoBenchmarkId: private::Sealed {
     /// The id.
     fn into_benchmark_id(self) -> BenchmarkId;

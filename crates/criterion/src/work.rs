@@ -1,4 +1,5 @@
-//! Whether anything is left of an operation, and whether it goes on: what its iterations execute, counted in copies of this process.
+//! Checks that something is left of an operation, and that the operation goes on. The instructions of its iterations are
+//! counted in copies of this process.
 
 use crate::bencher::is_single;
 use crate::operation::Operation;
@@ -12,52 +13,55 @@ use syscost_engine::{Error, Result, libc};
 use syscost_platform::bracket_steps::StepCount;
 use syscost_platform::ptrace::{self, Call};
 
-/// Instructions of the first iteration up to which it is followed.
+/// The maximum number of instructions up to which the first iteration is traced.
 const FOLLOWED: u64 = 30_000;
-/// Instructions up to which many iterations are followed.
+/// The maximum number of instructions up to which many iterations are traced.
 const FOLLOWED_MANY: u64 = 40_000;
-/// The first iteration has made something that is kept if it executes this many times as many instructions as a later one …
+/// The first iteration has made something that is kept if it executes this many times the instructions of a later one …
 const FIRST_TIMES: f64 = 10.0;
-/// … and this many more: reading what the processor can do takes some thousand.
+/// … and this many more. To read the processor's features takes some thousand.
 const FIRST_MORE: f64 = 10_000.0;
-/// The first iteration of every batch has done what later ones need not if it executes this many times as many instructions …
+/// The first iteration of every batch does work that later ones skip if it executes this many times their instructions …
 const ONCE_TIMES: f64 = 2.0;
-/// … and this many more: to allocate takes some hundred.
+/// … and this many more. An allocation takes some hundred.
 const ONCE_MORE: f64 = 500.0;
-/// Likewise by time, if it cannot be followed: cold caches and new pages make a first iteration several times as long.
+/// The same factor by time, if the iteration cannot be traced. Cold caches and new pages make a first iteration several times
+/// as long.
 const ONCE_TIMES_LONGER: f64 = 10.0;
-/// Longest first iteration that is compared by time, ns.
+/// The longest first iteration that is compared by time, ns.
 const ONCE_LONGEST_NS: f64 = 50e6;
-/// Iterations by which the early work of a process is compared with its later work: no collection that doubles grows between these.
+/// Iterations at which early and later work of a process are compared: no collection that doubles its capacity grows between
+/// them.
 const WINDOWS: [[u64; 2]; 2] = [[9, 13], [34, 42]];
-/// Early iterations do more if they execute this many times as many instructions …
+/// Early iterations do more if they execute this many times the instructions of later ones …
 const EARLY_TIMES: f64 = 1.5;
 /// … and this many more.
 const EARLY_MORE: f64 = 3.0;
-/// Later windows, of which that with the most instructions counts: inputs may go round.
+/// The number of later windows, of which the one with the most instructions is used, since inputs may repeat in a cycle.
 const LATER: u64 = 3;
-/// Longest batch that is counted: what prepares its iterations runs too, at full speed.
+/// The longest batch whose instructions are counted. The preparation of its iterations runs too, at full speed.
 const LONGEST: Duration = Duration::from_secs(2);
-/// Two counts of one code differ by less.
+/// Two counts of the same code differ by less than this.
 const SAME: f64 = 0.1;
-/// An operation of an instruction or two is one if it takes this many core cycles more than its empty loop.
+/// An operation of one or two instructions counts as present if it takes this many core cycles more than its empty loop.
 const CYCLES_MORE: f64 = 3.0;
-/// Iterations by which an operation of a few instructions is timed.
+/// The number of iterations by which an operation of a few instructions is timed.
 const TIMED: u64 = 4_000;
-/// Batches of which the quickest counts.
+/// The number of batches, of which the fastest is used.
 const TRIES: usize = 9;
 
-/// What the iterations of a process that has just begun execute.
+/// The instructions of the first iterations of a process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EarlyWork {
-    /// The first; [`u64::MAX`] if it cannot be followed to its end.
+    /// Instructions of the first iteration; [`u64::MAX`] if it cannot be traced to its end.
     first: Option<u64>,
-    /// Each in [`WINDOWS`].
+    /// Instructions per iteration in each of [`WINDOWS`].
     each: [Option<f64>; 2],
 }
 
 impl EarlyWork {
-    /// Says that early iterations executed more than `later` ones did at the same places.
+    /// The sentence that early iterations executed more instructions than `later` ones at the same places; `None` if they did
+    /// not.
     fn fall_sentence(self, later: [f64; 2]) -> Option<String> {
         self.each.into_iter().zip(later).find_map(|(early, later)| {
             let early = early.filter(|&early| exceeds(early, later, EARLY_TIMES, EARLY_MORE))?;
@@ -70,9 +74,9 @@ impl EarlyWork {
 }
 
 impl<M: Measurement + 'static> Operation<'_, M> {
-    /// Looks at the first iterations, before any is run in this process.
+    /// Counts the instructions of the first iterations, before any iteration runs in this process.
     pub(crate) fn early_work(&mut self, clock: &Clock) -> EarlyWork {
-        // Most of it is tracing, unless the preparation is long.
+        // Most of the elapsed time is tracing, unless the preparation is long.
         const TRACING: u32 = 16;
         let begun = Instant::now();
         let first = self.follow(clock);
@@ -81,10 +85,10 @@ impl<M: Measurement + 'static> Operation<'_, M> {
         EarlyWork { first, each: self.count_windows(clock) }
     }
 
-    /// Judges an operation that is warm.
+    /// Judges a warm operation.
     ///
     /// # Errors
-    /// Nothing is left of it.
+    /// An error where nothing is left of the operation.
     pub(crate) fn judge_work(&mut self, early: EarlyWork, clock: &Clock) -> Result<()> {
         let later = self.follow(clock);
         self.compare_first(early, later);
@@ -97,12 +101,13 @@ impl<M: Measurement + 'static> Operation<'_, M> {
         Ok(())
     }
 
-    /// Instructions in the brackets of a batch, traced in a copy of this process; [`u64::MAX`] if there are too many.
+    /// Instructions in the brackets of a batch, traced in a copy of this process; [`u64::MAX`] if there are more than
+    /// `limit`.
     fn count(&mut self, iterations: u64, limit: u64, clock: &Clock) -> Option<u64> {
         Some(self.count_steps(iterations, limit, clock)?.map_or(u64::MAX, |count| count.instructions))
     }
 
-    /// Likewise; `None` in the place of too many.
+    /// The steps in the brackets of a batch; `Some(None)` if there are more than `limit`, `None` if they cannot be counted.
     fn count_steps(&mut self, iterations: u64, limit: u64, clock: &Clock) -> Option<Option<StepCount>> {
         if self.each * iterations as u32 > LONGEST {
             return None;
@@ -111,7 +116,7 @@ impl<M: Measurement + 'static> Operation<'_, M> {
         counted.filter(|counted| counted.as_ref().is_none_or(|count| count.brackets > 0))
     }
 
-    /// An instruction that each iteration executes once.
+    /// The address of an instruction that each iteration executes exactly once.
     fn find_once(&mut self, clock: &Clock) -> Option<usize> {
         const RUNS: [u64; 2] = [1, 3];
         let [one, three] = RUNS.map(|n| self.count_steps(n, FOLLOWED_MANY, clock).flatten());
@@ -121,11 +126,11 @@ impl<M: Measurement + 'static> Operation<'_, M> {
     fn count_windows(&mut self, clock: &Clock) -> [Option<f64>; 2] {
         let [near, far] = WINDOWS;
         let each = self.count_each(near, clock);
-        // If these are too many, or are not counted, so are those of a longer batch.
+        // If the near window cannot be counted, a longer batch cannot be counted either.
         [each, each.and_then(|_| self.count_each(far, clock))]
     }
 
-    /// Instructions of an iteration between these two numbers of them; `None` if they could not be followed.
+    /// Instructions per iteration between these two numbers of iterations; `None` if they cannot be traced.
     fn count_each(&mut self, window: [u64; 2], clock: &Clock) -> Option<f64> {
         let [less, more] = window;
         if self.each * more as u32 > LONGEST {
@@ -137,13 +142,13 @@ impl<M: Measurement + 'static> Operation<'_, M> {
                 return counted;
             }
         }
-        // The longer batch first: if that is too long, the shorter one need not be counted.
+        // The longer batch is counted first: if it is too long, the shorter one need not be counted.
         let many = self.count_steps(more, FOLLOWED_MANY, clock)??;
         let few = self.count_steps(less, FOLLOWED_MANY, clock)??;
         Some((many.instructions as f64 - few.instructions as f64) / (more - less) as f64)
     }
 
-    /// The instructions of one iteration: in its bracket, or where there is none with all around it.
+    /// The instructions of one iteration: in its bracket, or, without a bracket, including all code around it.
     fn follow(&mut self, clock: &Clock) -> Option<u64> {
         self.count(1, FOLLOWED, clock).or_else(|| {
             let followed = ptrace::step_through(|| drop(self.run_once(1, clock)), FOLLOWED).ok()?;
@@ -151,7 +156,7 @@ impl<M: Measurement + 'static> Operation<'_, M> {
         })
     }
 
-    /// Compares the first iteration with one that comes later.
+    /// Compares the first iteration with a later one.
     fn compare_first(&mut self, early: EarlyWork, later: Option<u64>) {
         let (Some(first), Some(later)) = (early.first, later.filter(|&later| later < u64::MAX)) else {
             return;
@@ -168,10 +173,10 @@ impl<M: Measurement + 'static> Operation<'_, M> {
         }
     }
 
-    /// Compares the first iterations of the process with those at the same places of later batches.
+    /// Compares the first iterations of the process with those at the same places in later batches.
     fn compare_windows(&mut self, early: EarlyWork, clock: &Clock) -> Result<()> {
         let mut most = [0.0_f64; 2];
-        // Nothing to compare.
+        // There is nothing to compare: early iterations were not counted, or executed hardly any instructions.
         if early.fall_sentence(most).is_none() {
             return Ok(());
         }
@@ -179,18 +184,18 @@ impl<M: Measurement + 'static> Operation<'_, M> {
             for (most, later) in most.iter_mut().zip(self.count_windows(clock)) {
                 *most = most.max(later.unwrap_or(f64::INFINITY));
             }
-            // Further windows can only add to the most.
+            // Further windows can only increase the maximum.
             if early.fall_sentence(most).is_none() {
                 return Ok(());
             }
-            // Elsewhere in its inputs, if these go round.
+            // Moves to another place in its inputs, if these repeat in a cycle.
             self.run_once(7 * turn, clock)?;
         }
         self.unchecked.extend(early.fall_sentence(most));
         Ok(())
     }
 
-    /// Compares the first iteration of each batch with the others.
+    /// Compares the first iteration of each batch with the others of that batch.
     fn compare_in_batch(&mut self, each: Option<f64>, clock: &Clock) -> Result<()> {
         let around = self
             .outcome
@@ -213,7 +218,8 @@ impl<M: Measurement + 'static> Operation<'_, M> {
         Ok(())
     }
 
-    /// How much longer the first iteration of each batch takes, if it does.
+    /// Times the first iteration of each batch. Returns a phrase with both times if the first one takes at least ten times as
+    /// long.
     fn first_by_time(&mut self, clock: &Clock) -> Result<Option<String>> {
         const FEW: u64 = 5;
         let (mut one, mut few) = (f64::MAX, f64::MAX);
@@ -229,15 +235,15 @@ impl<M: Measurement + 'static> Operation<'_, M> {
         Ok(is_longer.then(|| format!("takes {:.1} µs and a later one {:.2} µs", one / 1e3, later / 1e3)))
     }
 
-    /// Instructions of an iteration of a long batch: the fewer of two counts, since a signal adds instructions to either.
+    /// Instructions per iteration of a long batch: the lower of two counts, since a signal adds instructions to one of them.
     fn count_many(&mut self, clock: &Clock) -> Option<f64> {
         Some(self.count_each(MANY, clock)?.min(self.count_each(MANY, clock)?))
     }
 
-    /// Compares what an iteration executes, if that could be counted, with the same loop without an operation.
+    /// Compares the instructions of an iteration, if they could be counted, with those of the same loop without an operation.
     ///
     /// # Errors
-    /// It executes no more.
+    /// An error where the iteration executes no more than that loop.
     fn judge_remains(&mut self, each: Option<f64>, clock: &Clock) -> Result<()> {
         let Some(shape) = self.outcome.shape else { return Ok(()) };
         if let Some(lazy) = shape.lazy {
@@ -245,14 +251,14 @@ impl<M: Measurement + 'static> Operation<'_, M> {
                 "its result is lazy ({lazy}): what it stands for is not done unless it is called, awaited or collected"
             ));
         }
-        // Without optimisation an empty loop has calls of its own.
+        // Without optimisation an empty loop also executes calls.
         if cfg!(debug_assertions) {
             return Ok(());
         }
         let Some(empty) = count_loop(|n, counting| shape.run_empty(n, counting), clock) else {
             return Ok(());
         };
-        // A bracket around each iteration has dozens of instructions of its own, and not the same in both.
+        // A bracket around each iteration has dozens of instructions of its own, whose number differs between the two loops.
         let is_exact = !is_single(shape.size);
         self.empty_loop = if is_exact { empty } else { 0.0 };
         let Some(each) = each else { return Ok(()) };
@@ -283,7 +289,7 @@ impl<M: Measurement + 'static> Operation<'_, M> {
         Ok(())
     }
 
-    /// Says that the kernel refuses a call in every iteration: the operation may be an error.
+    /// Notes that the kernel refuses a call in every iteration, since the operation may then be only an error.
     fn find_refusals(&mut self, clock: &Clock) {
         const ITERATIONS: usize = 8;
         let seen = ptrace::list_syscalls(|| drop(self.run_once(ITERATIONS as u64, clock)), 1_000, |_| true);
@@ -298,30 +304,30 @@ impl<M: Measurement + 'static> Operation<'_, M> {
     }
 }
 
-/// Whether the kernel refused this call by another answer than "not now".
+/// Whether the kernel refused this call with an error other than "not now".
 fn is_refused(call: &Call) -> bool {
     let is_later =
         [libc::EAGAIN, libc::EINTR, libc::ETIMEDOUT].iter().any(|&errno| call.answer == -i64::from(errno));
     call.is_refused() && !is_later
 }
 
-/// Whether it is this many times as much, and this much more.
+/// Whether `early` is at least `times` times `later`, and at least `more` more than it.
 fn exceeds(early: f64, later: f64, times: f64, more: f64) -> bool {
     early >= times * later && early >= later + more
 }
 
-/// Instructions of a batch without an operation.
+/// Instructions of a batch of `n` iterations without an operation.
 fn count_batch(n: u64, run: impl Fn(u64, &Clock) -> Result<Ticks>, clock: &Clock) -> Option<u64> {
     Some(count_in_brackets(|counting| run(n, counting), clock, FOLLOWED_MANY).ok()??.instructions)
 }
 
-/// Instructions of an iteration of a loop without an operation.
+/// Instructions per iteration of a loop without an operation.
 fn count_loop(run: impl Fn(u64, &Clock) -> Result<Ticks>, clock: &Clock) -> Option<f64> {
     let [few, many] = MANY.map(|n| count_batch(n, &run, clock));
     Some((many? as f64 - few? as f64) / (MANY[1] - MANY[0]) as f64)
 }
 
-/// The quickest of some batches, ns.
+/// The time of the fastest batch, ns.
 fn quickest_ns(clock: &Clock, mut batch: impl FnMut() -> Result<Ticks>) -> Result<f64> {
     let mut quickest = f64::MAX;
     for _ in 0..TRIES {

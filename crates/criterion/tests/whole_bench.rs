@@ -1,4 +1,4 @@
-//! Benches as a user runs them: listed, tested, measured, by turns, and with Criterion's files.
+//! Benches as a user runs them: listed, tested, measured, compared by turns, and with Criterion's files.
 #![allow(clippy::print_stdout, reason = "a skipped test says so")]
 
 use std::net::TcpListener;
@@ -61,7 +61,7 @@ fn every_part_is_listed_under_criterions_ids_and_calls_no_benchmark() {
 #[test]
 fn a_program_of_another_name_has_the_same_ids() {
     let home = tempfile::tempdir().expect("a directory");
-    // As a comparison of two revisions names the links of a build.
+    // A comparison of two revisions gives the links of a build such names.
     let renamed = home.path().join("syscost-side");
     std::fs::copy(example("criterion_parts"), &renamed).expect("a copy");
     let output = Command::new(renamed).args(["--bench", "--list"]).env_remove("SYSCOST_TASK").output();
@@ -70,7 +70,7 @@ fn a_program_of_another_name_has_the_same_ids() {
 }
 
 #[test]
-fn a_filter_may_leave_out_the_bench_target_and_need_match_nothing() {
+fn a_filter_may_omit_the_bench_target_and_may_match_nothing() {
     let home = tempfile::tempdir().expect("a directory");
     let listed = |arguments: &[&str]| {
         let all = [&["--bench", "--list"], arguments].concat();
@@ -102,7 +102,7 @@ fn a_bench_of_every_part_ends_with_a_table_and_criterions_files() {
 }
 
 #[test]
-fn the_table_has_the_allocations_of_what_is_timed() {
+fn the_table_has_the_allocations_of_the_timed_part() {
     let home = tempfile::tempdir().expect("a directory");
     let output = run("criterion_allocations", &["--bench"], home.path());
     let shown = utf8_output(&output.stdout);
@@ -118,10 +118,11 @@ fn the_table_has_the_allocations_of_what_is_timed() {
     }
 }
 
-/// The instructions of each benchmark of the allocations that match this filter, and the report of a run that could not count them.
+/// The instructions of each allocation benchmark that matches this filter; the error is the report of a run that could not
+/// count.
 fn counted_instructions(how: &str, filter: &str) -> Result<Vec<(String, f64)>, String> {
     let place = tempfile::tempdir().expect("a directory");
-    // Beside it is the directory of this unit.
+    // The directory of this unit is beside it.
     let output = run("criterion_allocations", &["--bench", how, filter], &place.path().join("criterion"));
     let unit = if how.ends_with("callgrind") { "callgrind-instructions" } else { "user-instructions" };
     let runs = std::fs::read_dir(place.path().join(format!("criterion-{unit}/syscost/runs")));
@@ -141,7 +142,7 @@ fn counted_instructions(how: &str, filter: &str) -> Result<Vec<(String, f64)>, S
 }
 
 #[test]
-fn instructions_are_the_same_in_every_run_and_what_has_no_bracket_has_none() {
+fn instructions_are_equal_in_every_run_and_missing_without_a_bracket() {
     let counted = match counted_instructions("--instructions", "nothing|grows|input|own clock") {
         Err(refused) if refused.contains("single steps, which are refused here") => {
             print_skipped("no process may be traced here");
@@ -156,7 +157,7 @@ fn instructions_are_the_same_in_every_run_and_what_has_no_bracket_has_none() {
 }
 
 #[test]
-fn callgrind_counts_what_single_steps_count() {
+fn callgrind_and_single_steps_count_the_same() {
     let by_callgrind = match counted_instructions("--instructions=callgrind", "nothing") {
         Err(refused) if refused.contains("valgrind is not installed") => {
             print_skipped("valgrind is not installed");
@@ -172,8 +173,8 @@ fn callgrind_counts_what_single_steps_count() {
     assert_eq!(by_callgrind, by_steps);
 }
 
-/// The exit code of this example by `--test`, which judges every claim and keeps no number, and the end of each benchmark that
-/// matches the filter.
+/// The exit code of this example with `--test`, which judges every claim and keeps no number, and the verdict of each
+/// benchmark that matches the filter.
 fn verdicts(name: &str, filter: &str) -> (Option<i32>, Vec<(String, String)>) {
     let home = tempfile::tempdir().expect("a directory");
     let output = run(name, &["--test", filter], home.path());
@@ -185,8 +186,8 @@ fn verdicts(name: &str, filter: &str) -> (Option<i32>, Vec<(String, String)>) {
     (output.status.code(), text.lines().filter_map(verdict).collect())
 }
 
-/// Checks that these verdicts refuse this benchmark by a sentence that holds `why`, or that contradicts its times. One that the machine disturbed has no number
-/// either, and proves nothing.
+/// Checks that this benchmark was refused, with a sentence that contains `why` or contradicts its times. A benchmark that the
+/// machine disturbed also has no number, and proves nothing.
 fn assert_refused(verdicts: &[(String, String)], name: &str, why: &str) {
     let end = end_of(verdicts, name);
     if end.starts_with("disturbed") {
@@ -229,7 +230,7 @@ fn liars_are_caught_and_honest_benchmarks_are_not() {
 }
 
 #[test]
-fn what_works_once_or_returns_little_of_its_time_is_not_believed() {
+fn work_done_once_and_a_small_share_of_the_time_are_not_accepted() {
     let (_, verdicts) = verdicts("criterion_lies", "once/queue|lazy/iterator|error/file|time/a tenth");
     if verdicts.iter().any(|(_, end)| end.contains("no witness could be called: ptrace")) {
         print_skipped("no process may be traced here");
@@ -244,27 +245,27 @@ fn what_works_once_or_returns_little_of_its_time_is_not_believed() {
 }
 
 #[test]
-fn no_odd_benchmark_is_condemned() {
+fn no_odd_benchmark_fails() {
     let (code, verdicts) = verdicts("criterion_odd", "batched/rotation|batched/mul|short/add|grows in|round");
     let failed: Vec<_> = verdicts.iter().filter(|(_, end)| end.starts_with("FAILED")).collect();
     assert!(failed.is_empty() && verdicts.len() >= 9, "{code:?} {verdicts:?}");
 }
 
 #[test]
-fn an_operation_that_sleeps_is_said_to_wait() {
+fn an_operation_that_sleeps_is_reported_as_waiting() {
     let home = tempfile::tempdir().expect("a directory");
     let output = run("criterion_odd", &["--bench", "waiting/sleep|short/addition"], home.path());
     let shown = utf8_output(&output.stdout);
     let line = |name: &str| shown.lines().find(|line| line.contains(name)).unwrap_or_default().to_owned();
     let sleeps = line("waiting/sleep");
-    // A kernel that does not say how long a thread is ready names no wait.
+    // A kernel that does not report how long a thread is ready shows no waiting time.
     let is_known = std::fs::read_to_string("/proc/thread-self/schedstat").is_ok();
     assert!(!is_known || !sleeps.contains(" ns ") && sleeps.contains(" waits "), "{shown}");
     assert!(!line("short/addition").contains(" waits "), "{shown}");
 }
 
 #[test]
-fn work_that_is_left_to_a_thread_and_an_answer_that_is_kept_are_told() {
+fn work_left_to_a_thread_and_a_kept_result_are_reported() {
     let home = tempfile::tempdir().expect("a directory");
     let output = run("criterion_liars", &["--bench", "remembers|hands over|in parallel"], home.path());
     let runs = std::fs::read_dir(home.path().join("syscost/runs")).expect("runs are kept");
@@ -291,10 +292,10 @@ fn run_setups(arguments: &[&str], variables: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn a_runner_that_does_not_greet_is_ignored_and_told_once() {
+fn a_runner_that_does_not_greet_is_ignored_and_reported_once() {
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = silent.local_addr().expect("an address").port().to_string();
-    // If a measuring process waits for the greeting, its case is killed.
+    // If a measuring process waited for the greeting, its case would be killed.
     let variables = [("CARGO_CRITERION_PORT", &*port), ("SYSCOST_CASE_TIME", "30")];
     let told = run_setups(&["--bench", "address"], &variables);
     assert!(told.contains("1 measured"), "{told}");
@@ -302,7 +303,7 @@ fn a_runner_that_does_not_greet_is_ignored_and_told_once() {
 }
 
 #[test]
-fn a_port_that_the_bench_keeps_is_free_for_the_process_that_measures() {
+fn a_port_that_the_bench_keeps_is_free_for_the_measuring_process() {
     let free = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("an address");
     let told = run_setups(&["--bench", "address"], &[("HELD_PORT", &free.port().to_string())]);
     assert!(told.contains("1 measured"), "{told}");
@@ -325,7 +326,7 @@ fn a_case_that_never_ends_is_killed_and_the_next_one_measured() {
 }
 
 #[test]
-fn a_list_tells_of_no_setting_and_a_quick_run_is_at_smoke_scale() {
+fn a_list_mentions_no_setting_and_a_quick_run_is_at_smoke_scale() {
     let listed = run_setups(&["--bench", "--list"], &[]);
     assert!(!listed.contains("without effect"), "{listed}");
     let quick = run_setups(&["--bench", "--quick", "half"], &[("SYSCOST_SCALE", "full")]);
@@ -345,7 +346,7 @@ fn a_comparison_shows_criterions_verdict_and_none_of_its_progress() {
 #[test]
 fn a_run_whose_cargo_is_terminated_prints_what_it_measured() {
     let home = tempfile::tempdir().expect("a directory");
-    // The run looks at the name of its parent.
+    // The run reads the name of its parent process.
     let cargo = home.path().join("cargo");
     symlink("/bin/sh", &cargo).expect("a link");
     let mut shell = Command::new(cargo);
@@ -359,7 +360,7 @@ fn a_run_whose_cargo_is_terminated_prints_what_it_measured() {
     }
     let ended = Command::new("kill").arg(shell.id().to_string()).status();
     assert!(ended.expect("kill(1)").success());
-    // Until the bench closes its output.
+    // Reads until the bench closes its output.
     let output = shell.wait_with_output().expect("its output");
     let (shown, told) = (utf8_output(&output.stdout), utf8_output(&output.stderr));
     assert!(told.contains("interrupted by SIGTERM"), "{told}");

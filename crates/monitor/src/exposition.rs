@@ -1,7 +1,7 @@
 //! The page for Prometheus: its text format, or OpenMetrics 1.0 on request; and the metric families in it.
 //!
-//! Names follow Prometheus' conventions: base units, and the suffix `_total` for counters. A value that could not be
-//! read is left out and named by `syscost_reading_missing`.
+//! Names follow Prometheus' conventions: base units, and the suffix `_total` for counters. A value that could not be read is
+//! left out, and `syscost_reading_missing` names it.
 //!
 //! Source: prometheus.io, "Metric and label naming".
 
@@ -18,7 +18,7 @@ use syscost_platform::proc::USER_HZ;
 pub struct Scene {
     /// The counters of the machine.
     pub snapshot: Snapshot,
-    /// Time to read them.
+    /// The time that the reading of the counters took.
     pub took: Duration,
     /// CPU time of the monitor.
     pub own_cpu: Duration,
@@ -32,7 +32,7 @@ impl Scene {
     /// Reads the machine and the monitor itself.
     ///
     /// # Errors
-    /// As of [`Snapshot::take`].
+    /// The errors of [`Snapshot::take`].
     pub fn capture(own: &Process) -> Result<Self, Fault> {
         let begun = Instant::now();
         let snapshot = Snapshot::take()?;
@@ -47,7 +47,7 @@ impl Scene {
     }
 }
 
-/// Writes the page.
+/// Writes the page in this format.
 pub fn render_page(scene: &Scene, format: MetricFormat) -> String {
     let mut page = MetricPage::new(format);
     for Family { head, samples } in FAMILIES {
@@ -59,7 +59,7 @@ pub fn render_page(scene: &Scene, format: MetricFormat) -> String {
     page.finish()
 }
 
-/// A metric family.
+/// A metric family: name, help text, type and samples.
 pub(super) struct Family {
     pub(super) head: MetricFamily<'static>,
     pub(super) samples: fn(&Scene) -> Vec<Sample>,
@@ -173,10 +173,10 @@ fn seconds_sample(value: f64) -> Vec<Sample> {
     vec![Sample::new(Vec::new(), value)]
 }
 
-/// The name of a mode of a CPU, and its counter.
+/// The name of a mode of a CPU, and the counter of its time.
 type Mode = (&'static str, fn(&Spent) -> u64);
 
-/// Modes with the names of the Prometheus node exporter.
+/// The modes, with the names of the Prometheus node exporter.
 const MODES: [Mode; 8] = [
     ("user", |s| s.user),
     ("nice", |s| s.nice),

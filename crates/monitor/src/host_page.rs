@@ -1,4 +1,4 @@
-//! The page of another machine's monitor: fetched by HTTP, and read.
+//! The page of another machine's monitor, which is fetched by HTTP and parsed.
 //!
 //! The other machine is not trusted: time and length are limited, and a page with an invalid line is refused.
 
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 /// The longest page, bytes: 1000 CPUs take a tenth of it.
 const LONGEST: u64 = 4 << 20;
 
-/// What a monitor said at one moment.
+/// The samples of a monitor's page at one moment.
 #[derive(Clone, Debug)]
 pub struct HostPage {
-    /// When it was asked.
+    /// The time of the request.
     pub at: Instant,
     samples: Vec<Sample>,
 }
@@ -26,33 +26,33 @@ struct Sample {
 }
 
 impl HostPage {
-    /// Asks the monitor at this address. The error is a sentence.
+    /// Requests the page of the monitor at this address. The error is a sentence.
     ///
     /// # Errors
-    /// It does not answer within `patience`, or not with a page of samples.
+    /// An error where the monitor does not answer within `patience`, or answers with something other than a page of samples.
     pub fn fetch(from: SocketAddr, patience: Duration) -> Result<Self, String> {
         let at = Instant::now();
         Ok(Self { at, ..Self::parse(&fetch_body(from, METRICS, patience)?)? })
     }
 
-    /// Reads the text of a page, as asked for at this moment.
+    /// Parses the text of a page, as if requested now.
     pub(crate) fn parse(body: &str) -> Result<Self, String> {
         Ok(Self { at: Instant::now(), samples: parse_samples(body)? })
     }
 
-    /// The sum of the samples of this name for whose label `key` `is_meant` holds.
+    /// The sum of the samples of this name whose label `key` fulfils `is_meant`.
     pub fn sum_where_label(&self, name: &str, key: &str, is_meant: impl Fn(&str) -> bool) -> Option<f64> {
         let of_name = self.samples.iter().filter(|sample| sample.name == name);
         let meant = of_name.filter(|sample| is_meant(&label_value(sample, key)));
         meant.map(|sample| sample.value).reduce(|sum, value| sum + value)
     }
 
-    /// The sum of all samples of this name; most names have only one.
+    /// The sum of all samples of this name, of which most names have only one.
     pub fn sum_by_name(&self, name: &str) -> Option<f64> {
         self.sum_where_label(name, "", |_| true)
     }
 
-    /// A page of the samples of this name that have this label, as if they were all; one for each value of the label.
+    /// Splits the samples of this name by the label `key`. Each value of the label gets a page with its samples.
     pub fn split_by_label(&self, name: &str, key: &str) -> Vec<(String, Self)> {
         let mut parts: Vec<(String, Self)> = Vec::new();
         for sample in self.samples.iter().filter(|sample| sample.name == name) {
@@ -65,7 +65,7 @@ impl HostPage {
         parts
     }
 
-    /// A label of the first sample of this name.
+    /// The value of the label `key` of the first sample of this name.
     pub fn first_label(&self, name: &str, key: &str) -> Option<String> {
         self.samples.iter().find(|sample| sample.name == name).map(|sample| label_value(sample, key))
     }
@@ -75,10 +75,10 @@ fn label_value(sample: &Sample, key: &str) -> String {
     sample.labels.iter().find(|(its, _)| its == key).map_or(String::new(), |(_, text)| text.clone())
 }
 
-/// What the monitor at this address answers for a path.
+/// Requests a path from the monitor at this address, and returns the body of the answer.
 ///
 /// # Errors
-/// A sentence, as of [`HostPage::fetch`].
+/// The errors of [`HostPage::fetch`], as a sentence.
 pub fn fetch_body(from: SocketAddr, path: &str, patience: Duration) -> Result<String, String> {
     let answer = fetch_answer(from, path, patience).map_err(|e| match e.kind() {
         std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut => "it does not answer".to_owned(),
@@ -100,7 +100,7 @@ fn fetch_answer(from: SocketAddr, path: &str, patience: Duration) -> std::io::Re
         .write_all(format!("GET {path} HTTP/1.1\r\nHost: {from}\r\nConnection: close\r\n\r\n").as_bytes())?;
     let (mut bytes, mut part) = (Vec::new(), [0; 16 << 10]);
     loop {
-        // A monitor that sends a byte at a time is one that does not answer.
+        // A limit per read would not suffice: a monitor that sends single bytes must count as one that does not answer.
         let left = patience.saturating_sub(begun.elapsed());
         if left.is_zero() {
             return Err(std::io::ErrorKind::TimedOut.into());
@@ -122,7 +122,7 @@ fn parse_samples(body: &str) -> Result<Vec<Sample>, String> {
     lines.map(|line| parse_sample(line).ok_or_else(|| "its page is none of a monitor's".to_owned())).collect()
 }
 
-/// A line such as `name{key="text"} 1.5`.
+/// Parses a line such as `name{key="text"} 1.5`.
 fn parse_sample(line: &str) -> Option<Sample> {
     let (series, value) = line.rsplit_once(' ')?;
     let value = value.parse().ok()?;
@@ -133,7 +133,7 @@ fn parse_sample(line: &str) -> Option<Sample> {
     Some(Sample { name: name.into(), labels, value })
 }
 
-/// Pairs `key="text"`, separated by commas; a backslash escapes what follows it.
+/// Parses pairs `key="text"`, separated by commas; a backslash escapes the character after it.
 fn parse_labels(mut rest: &str) -> Option<Vec<(String, String)>> {
     let mut found = Vec::new();
     while !rest.is_empty() {

@@ -1,43 +1,43 @@
-//! Rates of another machine, between two pages of its monitor.
+//! Rates of another machine, computed from two pages of its monitor.
 
 use super::host_page::HostPage;
 use serde::Serialize;
 
-/// What each CPU did, by mode.
+/// The metric with the time of each CPU by mode.
 const CPU: &str = "syscost_cpu_seconds_total";
 
-/// A machine between two looks. What its page does not tell is `None`.
+/// A machine between two readings. A value that its page lacks is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct HostView {
-    /// Its kernel's release.
+    /// The release of its kernel.
     pub kernel: Option<String>,
-    /// CPUs that are online.
+    /// The number of online CPUs.
     pub cpus: Option<f64>,
-    /// Not idle and not waiting for a device, percent of all its CPUs.
+    /// Share of all its CPUs that was neither idle nor waiting for a device, percent.
     pub busy_percent: Option<f64>,
-    /// Free memory, with the lists of each CPU where they are known, bytes.
+    /// Free memory, bytes, including the lists of each CPU where they are known.
     pub free_bytes: Option<f64>,
-    /// Memory, bytes.
+    /// Total memory, bytes.
     pub memory_bytes: Option<f64>,
-    /// Bytes that its interfaces but `lo` received and sent, a second.
+    /// Bytes per second that its interfaces received, except `lo`.
     pub received_bytes_per_second: Option<f64>,
-    /// Bytes sent.
+    /// Bytes per second that its interfaces sent, except `lo`.
     pub sent_bytes_per_second: Option<f64>,
-    /// Page faults a second.
+    /// Page faults per second.
     pub page_faults_per_second: Option<f64>,
-    /// What its monitor takes of a CPU, percent.
+    /// Share of a CPU that its monitor uses, percent.
     pub monitor_percent: Option<f64>,
-    /// Each of its CPUs, if that level of detail is asked for.
+    /// Each of its CPUs, if that level of detail was requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub each_cpu: Vec<CpuView>,
 }
 
-/// A CPU of a machine between two looks.
+/// A CPU of a machine between two readings.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CpuView {
     /// Its number.
     pub cpu: String,
-    /// Not idle and not waiting for a device, percent.
+    /// Share that was neither idle nor waiting for a device, percent.
     pub busy_percent: Option<f64>,
 }
 
@@ -56,7 +56,7 @@ impl HostView {
     /// Compares two pages of one machine.
     pub fn between(before: &HostPage, after: &HostPage) -> Self {
         let seconds = after.at.saturating_duration_since(before.at).as_secs_f64();
-        // A counter that went back is that of a machine that has started again.
+        // A counter that decreased belongs to a machine that has restarted.
         let grown = |field: &dyn Fn(&HostPage) -> Option<f64>| {
             Some(field(after)? - field(before)?).filter(|grown| *grown >= 0.0)
         };
@@ -85,7 +85,7 @@ impl HostView {
         }
     }
 
-    /// The same view with each CPU that is on both pages.
+    /// The same view with each CPU that both pages contain.
     pub fn with_each_cpu(self, before: &HostPage, after: &HostPage) -> Self {
         let earlier = before.split_by_label(CPU, "cpu");
         let cpu_view = |(cpu, after): (String, HostPage)| {
@@ -95,8 +95,8 @@ impl HostView {
         Self { each_cpu: after.split_by_label(CPU, "cpu").into_iter().filter_map(cpu_view).collect(), ..self }
     }
 
-    /// Several machines as one: sums, and the share of all their CPUs. A value that one of them does not tell is left out
-    /// of its sum.
+    /// The view of several machines as one: sums, and the share of all their CPUs. A value that one of them lacks is left out
+    /// of the sum.
     pub fn sum(views: &[&Self]) -> Self {
         let sum = |field: fn(&Self) -> Option<f64>| {
             views.iter().filter_map(|view| field(view)).reduce(|sum, value| sum + value)
@@ -118,8 +118,8 @@ impl HostView {
     }
 }
 
-/// The growth of a counter over the values of the label `key` that both pages have: a CPU or an interface that has just come
-/// would add its whole history. `None` if the counter went back, as of a machine that has started again.
+/// The growth of a counter over the values of the label `key` that both pages contain, since a new CPU or interface would add
+/// its whole history. `None` if the counter decreased, as after a restart of the machine.
 fn growth_by_label(
     before: &HostPage,
     after: &HostPage,
@@ -136,8 +136,8 @@ fn growth_by_label(
     Some(grown).filter(|grown| *grown >= 0.0)
 }
 
-/// The share of CPU time between two pages that is neither idle nor waiting for a device; `None` if no tick has passed, or
-/// a count went back.
+/// The share of CPU time between two pages that is neither idle nor waiting for a device; `None` if no tick has passed, or if
+/// a count decreased.
 fn busy_percent(before: &HostPage, after: &HostPage) -> Option<f64> {
     let grown = |is_meant: fn(&str) -> bool| {
         growth_by_label(before, after, CPU, "cpu", |_, page| page.sum_where_label(CPU, "mode", is_meant))
@@ -151,7 +151,7 @@ fn busy_percent(before: &HostPage, after: &HostPage) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// A page with busy and idle seconds of each CPU, and bytes that each interface received.
+    /// A page with busy and idle seconds of each CPU, and the bytes that each interface received.
     fn page(cpus: &[(u32, u32, u32)], interfaces: &[(&str, u32)]) -> HostPage {
         let mut body = String::new();
         for (cpu, busy, idle) in cpus {
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_or_an_interface_that_has_just_come_adds_nothing_of_its_history() {
+    fn a_new_cpu_or_interface_does_not_add_its_history() {
         let before = page(&[(0, 100, 100)], &[("eth0", 1000), ("lo", 5)]);
         std::thread::sleep(std::time::Duration::from_millis(2));
         let after = page(&[(0, 101, 103), (1, 90_000, 0)], &[("eth0", 1000), ("lo", 9), ("veth1", 1 << 30)]);
@@ -174,13 +174,13 @@ mod tests {
         assert_eq!((view.busy_percent, view.received_bytes_per_second), (Some(25.0), Some(0.0)));
         let each: Vec<_> = view.each_cpu.iter().map(|each| (each.cpu.as_str(), each.busy_percent)).collect();
         assert_eq!(each, [("0", Some(25.0))]);
-        // One that has gone takes nothing away, and a machine that has started again has no share.
+        // A CPU that has gone offline subtracts nothing, and a machine that has restarted has no share.
         assert_eq!(HostView::between(&after, &page(&[(1, 90_001, 0)], &[])).busy_percent, Some(100.0));
         assert_eq!(HostView::between(&after, &page(&[(0, 1, 1)], &[])).busy_percent, None);
     }
 
     #[test]
-    fn several_machines_are_busy_by_their_cpus() {
+    fn the_busy_share_of_several_machines_is_weighted_by_their_cpus() {
         let view = |cpus, busy_percent, free_bytes| HostView {
             cpus: Some(cpus),
             busy_percent,

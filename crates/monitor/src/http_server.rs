@@ -1,4 +1,4 @@
-//! An HTTP server of two pages, `GET /metrics` and `GET /events`: one answer for each connection.
+//! An HTTP server of two pages, `GET /metrics` and `GET /events`, which gives one answer per connection.
 //!
 //! One thread handles all connections without blocking. The number of connections, the length of a request and the
 //! duration of a connection are limited.
@@ -10,33 +10,34 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 use syscost_platform::error::{Error, Result};
 
-/// Simultaneous connections. One more drops the oldest, so that slow clients do not exclude others.
+/// The maximum number of simultaneous connections. A further one closes the oldest, so that slow clients do not exclude
+/// others.
 const MOST: usize = 32;
 /// The longest request with its headers, bytes; Prometheus sends some 300.
 const LONGEST: usize = 8 << 10;
-/// The most headers of a request.
+/// The maximum number of headers in a request.
 const HEADERS: usize = 64;
 /// The longest duration of a connection.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The paths that it serves.
 pub const METRICS: &str = "/metrics";
 pub const EVENTS: &str = "/events";
-/// Period of the test whether to end.
+/// The period at which the server tests whether to end.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// A server that listens.
+/// A listening server.
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
 }
 
-/// The answer to a request of one of the paths.
+/// The answer to a request of a path.
 #[derive(Debug)]
 pub struct Page {
     /// The header `Content-Type`.
     pub content_type: &'static str,
-    /// The text.
+    /// The text of the page.
     pub body: String,
 }
 
@@ -72,8 +73,8 @@ impl Server {
         self.address
     }
 
-    /// Serves until `is_to_end`. `page` is called with the path and the header `Accept` of a request; its error is sent as the
-    /// answer.
+    /// Serves until `is_to_end` returns true. `page` is called with the path and the header `Accept` of a request; its error
+    /// is sent as the answer.
     pub fn serve(
         &self,
         is_to_end: impl Fn() -> bool,
@@ -93,12 +94,12 @@ impl Server {
         }
     }
 
-    /// Waits for a short time; which sockets are ready: the listener first, then the clients.
+    /// Waits for a short time, and returns which sockets are ready: the listener first, then the clients.
     fn wait_for_sockets(&self, clients: &[Client]) -> Vec<bool> {
         let ways = clients.iter().map(|client| (client.stream.as_fd(), client.poll_flags()));
         let all = std::iter::once((self.listener.as_fd(), PollFlags::POLLIN)).chain(ways);
         let mut asked: Vec<_> = all.map(|(socket, flags)| PollFd::new(socket, flags)).collect();
-        // The caller looks for a signal that interrupted it.
+        // A signal may interrupt the wait; the caller tests for it.
         let _ = poll(&mut asked, PollTimeout::try_from(GLANCE).unwrap_or(PollTimeout::ZERO));
         asked.iter().map(|one| one.any().unwrap_or(false)).collect()
     }
@@ -112,7 +113,7 @@ impl Server {
                     }
                     clients.extend(Client::new(stream));
                 }
-                // Without descriptors the connection stays in the queue and would wake this loop at once.
+                // Without free descriptors the connection stays in the queue, and would wake this loop at once.
                 Err(error) if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => {
                     clients.clear();
                     std::thread::sleep(GLANCE);
@@ -134,7 +135,7 @@ impl Client {
         if self.sent < self.answer.len() { PollFlags::POLLOUT } else { PollFlags::POLLIN }
     }
 
-    /// Does what the socket is ready for. Whether the connection is kept.
+    /// Reads or writes as the socket is ready, and returns whether to keep the connection.
     fn handle_io(&mut self, page: &mut impl FnMut(&str, &str) -> std::result::Result<Page, String>) -> bool {
         if self.answer.is_empty() {
             if !self.read_request() {
@@ -145,7 +146,7 @@ impl Client {
         if self.sent < self.answer.len() { self.write_answer() } else { self.drain_until_closed() }
     }
 
-    /// Reads a part of the request.
+    /// Reads a part of the request, and returns whether to keep the connection.
     fn read_request(&mut self) -> bool {
         let mut some = [0; 2048];
         let read = self.stream.read(&mut some);
@@ -159,20 +160,21 @@ impl Client {
             failed => return is_still_open(failed),
         }
         if self.sent == self.answer.len() && !self.answer.is_empty() {
-            // Closing a socket with unread bytes would reset the connection and lose the answer: it is read until the
+            // Closing a socket with unread bytes would reset the connection and lose the answer. So it is read until the
             // other end closes.
             let _ = self.stream.shutdown(Shutdown::Write);
         }
         true
     }
 
-    /// Reads and discards until the other end closes. Without an answer the request is not complete yet.
+    /// Reads and discards until the other end closes; returns whether to keep the connection. Without an answer the request
+    /// is incomplete.
     fn drain_until_closed(&mut self) -> bool {
         self.answer.is_empty() || is_still_open(self.stream.read(&mut [0; 2048]))
     }
 }
 
-/// Whether the other end has not closed: bytes came, or may come later.
+/// Whether the other end is still open: bytes were read, or may arrive later.
 fn is_still_open(came: std::io::Result<usize>) -> bool {
     came.map_or_else(
         |error| matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),

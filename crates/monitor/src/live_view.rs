@@ -1,4 +1,4 @@
-//! A look as lines for a terminal of a given size.
+//! The lines of a view for a terminal of a given size.
 
 use crate::view::{Shares, Stall, View};
 use crate::watch::Busy;
@@ -12,13 +12,13 @@ use syscost_engine::render::terminal_text::{paint, utc_moment};
 use syscost_platform::inert::neutralize_text;
 use syscost_platform::kernel_files::KernelFiles;
 
-/// Width of the name of a row.
+/// Width of the name of a row, characters.
 const NAME: usize = 10;
-/// The widest bar.
+/// The widest bar, characters.
 const WIDEST_BAR: usize = 60;
-/// The most interfaces and disks that are shown.
+/// The maximum number of interfaces and of disks that are shown.
 const DEVICES: usize = 3;
-/// The fewest rows for processes, without their heading.
+/// The minimum number of rows for processes, without their heading.
 const FEWEST_PROCESSES: usize = 4;
 
 /// The size of a terminal in characters.
@@ -30,11 +30,11 @@ pub struct Size {
     pub rows: usize,
 }
 
-/// The lines of a look, as many as fit.
+/// The lines of a view, as many as fit into the terminal.
 pub fn render_lines(seen: &Seen, size: Size, interval: f64) -> Vec<String> {
     let mut lines = vec![heading(seen, size.columns, interval)];
     let rest = machine_rows(seen, size.columns);
-    // CPUs are cut first, since the row of all of them is their sum.
+    // Rows of CPUs are cut first, since the row of all CPUs sums them up.
     let room = size.rows.saturating_sub(lines.len() + 1 + rest.len() + 2 + FEWEST_PROCESSES);
     lines.extend(processor_rows(&seen.view, size.columns, room));
     lines.extend(rest);
@@ -91,13 +91,13 @@ fn format_shares(its: &Shares, columns: usize) -> String {
     format!("{words}  {bar}")
 }
 
-/// A bar of which this share is full.
+/// A bar that is filled to this share.
 pub fn percent_bar(percent: f64, columns: usize) -> String {
     let full = ((percent / 100.0 * columns as f64).round() as usize).min(columns);
     "█".repeat(full) + &"·".repeat(columns - full)
 }
 
-/// The rows of memory, pressure, kernel, network and disk, and of readings that are missing.
+/// The rows of memory, pressure, kernel, network and disk, and of missing readings.
 fn machine_rows(seen: &Seen, columns: usize) -> Vec<String> {
     let view = &seen.view;
     let mut lines = vec![
@@ -214,7 +214,7 @@ fn format_byte_rate(rate: f64) -> String {
     format_size(rate.round() as u64)
 }
 
-/// Cuts a line to the width. Painted lines were cut before.
+/// Cuts a line to the width. Painted lines are already cut.
 fn cut_to_width(line: &str, columns: usize) -> String {
     if line.starts_with('\u{1b}') { line.into() } else { line.chars().take(columns).collect() }
 }
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn it_fits_whatever_the_terminal() {
+    fn the_view_fits_any_terminal() {
         for (columns, rows) in [(80, 24), (200, 50), (40, 10), (20, 3)] {
             for cpus in [1, 2, 256] {
                 let lines = render_lines(&seen(cpus), Size { columns, rows }, 1.0);
@@ -274,14 +274,14 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_room_for_some_cpus_the_busiest_are_shown() {
+    fn the_busiest_cpus_are_shown_if_not_all_fit() {
         let lines = render_lines(&seen(256), Size { columns: 80, rows: 24 }, 1.0).join("\n");
         assert!(lines.contains("CPU 255") && !lines.contains("CPU 3 "), "{lines}");
         assert!(lines.contains("CPUs more"), "{lines}");
     }
 
     #[test]
-    fn what_is_not_known_is_a_dash_with_its_reason() {
+    fn an_unknown_value_is_a_dash_with_its_reason() {
         let lines = render_lines(&seen(2), Size { columns: 80, rows: 24 }, 1.0).join("\n");
         assert!(lines.contains("truly free –") && lines.contains("faults –/s"), "{lines}");
         assert!(lines.contains("missing   there is no such file"), "{lines}");

@@ -1,7 +1,7 @@
-//! `syscost monitor`, `probe` and `validate`: the system's counters live, at a fixed rate, and held against known work.
+//! `syscost monitor`, `probe` and `validate`: the system's counters live, at a fixed rate, and compared with known work.
 //!
-//! `syscost` starts this program for these commands. [`watch`], [`view`] and [`host_view`] hold what is shown.
-//! [`live_view`] shows it, [`exposition`] writes it for Prometheus, and [`http_server`] answers the requests.
+//! `syscost` starts this program for these commands. [`watch`], [`view`] and [`host_view`] compute the shown values.
+//! [`live_view`] shows them, [`exposition`] writes them for Prometheus, and [`http_server`] answers requests.
 #![deny(unsafe_code)]
 mod exposition;
 mod host_page;
@@ -28,7 +28,7 @@ enum Command {
 
 fn main() -> ExitCode {
     start_tool("Watches the system's counters, and validates them", &[], |command: &Command| {
-        // These measure for long before they print: the output is checked first.
+        // These commands measure for a long time before they print, so the output is checked first.
         if !matches!(command, Command::Monitor(_)) {
             output::check_stdout()?;
         }

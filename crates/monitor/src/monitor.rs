@@ -1,5 +1,5 @@
-//! `syscost monitor`: shows the machine live on a terminal, as JSON lines, or by HTTP to Prometheus, with the last events of a
-//! log.
+//! `syscost monitor`: shows the machine live on a terminal, as JSON lines, or by HTTP to Prometheus. It can also serve the
+//! last events of a log.
 
 mod machine_overlap;
 mod ordered_events;
@@ -47,7 +47,7 @@ pub(super) struct Args {
     /// End after this time
     #[arg(long = "for", value_name = "SECONDS", value_parser = flag::parse_seconds, conflicts_with = "count")]
     seconds: Option<f64>,
-    /// Print a line of JSON a view
+    /// Print a line of JSON per view
     #[arg(long)]
     json: bool,
     /// Serve the counters by HTTP at this address and port; port 0 takes a free one, which is printed
@@ -69,12 +69,12 @@ pub(super) struct Args {
     /// seconds or `--for`
     #[arg(long, value_name = "K", conflicts_with_all = ["listen", "hosts", "count", "interval"])]
     overlap: Option<u32>,
-    /// Let others than this machine read the counters
+    /// Let other machines read the counters
     #[arg(long, requires = "listen")]
     public: bool,
 }
 
-/// At least a tenth of a second: below that, shares by ticks of 10 ms mean nothing.
+/// Parses an interval of at least a tenth of a second. Below that, shares by ticks of 10 ms mean nothing.
 fn parse_interval(text: &str) -> std::result::Result<f64, String> {
     flag::parse_seconds(text).and_then(|seconds| {
         if seconds < 0.1 { Err("expected seconds from 0.1 to a day".into()) } else { Ok(seconds) }
@@ -100,7 +100,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         None if args.json || page::is_piped() => write_json_lines(args, wanted)?,
         None => run_live_view(args, wanted)?,
     }
-    // Without a limit, an interrupt is the normal end.
+    // Without a limit on the views, an interrupt is the normal end.
     Ok(Exit::Success.or_signal(signal::pending().filter(|_| wanted != u64::MAX)).into())
 }
 
@@ -128,7 +128,7 @@ fn run_live_view(args: &Args, views: u64) -> Result<()> {
     })
 }
 
-/// Writes a text at each deadline, until `views` are written, a signal comes or the reader closes the pipe.
+/// Writes a text at each deadline, until `views` are written, a signal arrives or the reader closes the pipe.
 fn write_at_intervals(args: &Args, views: u64, mut text: impl FnMut() -> Result<String>) -> Result<()> {
     let mut pace = Pace::every(args.interval_duration());
     // The first deadline is now, and there is nothing to compare yet.
@@ -142,7 +142,7 @@ fn write_at_intervals(args: &Args, views: u64, mut text: impl FnMut() -> Result<
     Ok(())
 }
 
-/// Draws lines after each interval until `views` are drawn or the user ends it; before that it shows `first`.
+/// Shows `first`, and then draws lines after each interval until `views` are drawn or the user ends it.
 fn draw_at_intervals(
     args: &Args,
     views: u64,
@@ -160,10 +160,10 @@ fn draw_at_intervals(
     Ok(())
 }
 
-/// The part of an event log that is served, bytes: its end.
+/// The size of the end of an event log that is served, bytes.
 const SERVED: u64 = 1 << 20;
 
-/// Serves until a signal, or for `seconds`.
+/// Serves until a signal arrives, or for `seconds`.
 pub(super) fn serve_counters(
     at: SocketAddr,
     public: bool,
@@ -191,10 +191,10 @@ pub(super) fn serve_counters(
     Ok(())
 }
 
-/// The last whole lines of a log. A file that is not there yet has none.
+/// The last complete lines of a log; empty for a file that does not exist yet.
 ///
 /// # Errors
-/// It is no plain file, or cannot be read.
+/// An error where the path is not a regular file, or cannot be read.
 fn end_of_log(log: &Path) -> Result<String> {
     if !log.exists() {
         return Ok(String::new());
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn who_serves_does_nothing_else() {
+    fn serving_excludes_other_modes() {
         assert!(parsed("--listen 127.0.0.1:0 --json").is_err());
         assert!(parsed("--public").is_err());
         assert!(parsed("--listen nowhere").is_err());
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn only_whole_lines_at_the_end_of_a_log_are_served() {
+    fn only_complete_lines_at_the_end_of_a_log_are_served() {
         let directory = tempfile::tempdir().expect("made");
         let log = directory.path().join("log");
         assert_eq!(end_of_log(&log).expect("none yet"), "");

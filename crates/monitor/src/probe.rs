@@ -1,4 +1,4 @@
-//! `syscost probe`: reads nine counters in a block, at a fixed rate, and reports what the reading itself cost, as JSON or as a
+//! `syscost probe`: reads nine counters in a block, at a fixed rate, and reports the cost of the readings, as JSON or as a
 //! table.
 
 mod rate_curve;
@@ -17,8 +17,8 @@ use syscost_platform::error::{Error, Result};
 use syscost_platform::process::cpus_online;
 use syscost_platform::signal;
 
-/// How long lines are collected before they are written: a call for each of a thousand lines a second would be most of
-/// the probe's cost.
+/// The time for which lines are collected before they are written. A write for each of a thousand lines per second would be
+/// most of the probe's cost.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Read nine counters at a rate, and tell what that cost
@@ -35,7 +35,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
     page faults, threads, resident bytes."
 )]
 pub(super) struct Args {
-    /// Blocks a second
+    /// Blocks per second
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rate: u32,
     /// End after this number of blocks
@@ -47,7 +47,7 @@ pub(super) struct Args {
     /// Watch a second probe at each of these rates in turn, for 2 seconds or `--for` each, and draw its cost against the rate
     #[arg(long, value_name = "N,N,…", value_delimiter = ',', conflicts_with_all = ["rate", "count", "summary"], value_parser = clap::value_parser!(u32).range(1..=1000))]
     rates: Vec<u32>,
-    /// Tell what each kind of function costs, and what starting ps, vmstat or cat for an answer does
+    /// Print the cost of each kind of function, and that of starting ps, vmstat or cat for the same data
     #[arg(long, conflicts_with_all = ["rate", "rates", "count", "seconds", "summary"])]
     costs: bool,
     /// The process that is read [default: the probe itself]
@@ -56,7 +56,7 @@ pub(super) struct Args {
     /// Print nothing but the cost at the end
     #[arg(long)]
     summary: bool,
-    /// Print a line of JSON a block
+    /// Print a line of JSON per block
     #[arg(long)]
     json: bool,
 }
@@ -96,13 +96,13 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
             page::warn(&fault);
             ExitCode::FAILURE
         }
-        // A probe without an end is meant to be ended by a signal.
+        // A probe without a limit is meant to be ended by a signal.
         (None, Some(_)) if blocks == u64::MAX => ExitCode::SUCCESS,
         (None, signal) => Exit::Success.or_signal(signal).into(),
     })
 }
 
-/// Reads `blocks` blocks, or fewer if a signal comes or the process ends; the latter is returned as a fault.
+/// Reads `blocks` blocks, or fewer if a signal arrives or the process ends; the end of the process is returned as a fault.
 fn read(
     probe: &Probe,
     form: &Form,
@@ -190,17 +190,17 @@ pub(super) fn render_cost(cost: &ProbeCost, rate: u32) -> String {
     page::columns_text(&rows, usize::MAX)
 }
 
-// A block as a line: rates on a terminal, counts in a pipe.
+// The line of a block: rates on a terminal, counts in a pipe.
 
 /// Widths of the columns on a terminal.
 const WIDTHS: [usize; 9] = [9, 7, 10, 10, 10, 8, 8, 9, 10];
-/// The steps of idle time. A share over less than two of them means nothing.
+/// The step of idle time. A share over less than two steps means nothing.
 const STEP: Duration = Duration::from_millis(10);
 
 enum Form {
-    /// For a terminal.
+    /// Aligned columns with rates, for a terminal.
     Columns { interface: String, disk: String },
-    /// Separated by tabs, for a program.
+    /// Counts separated by tabs, for a program.
     Rows,
     /// A JSON object on each line.
     Json,
@@ -218,7 +218,7 @@ impl Form {
         }
     }
 
-    /// The heading; empty for a program.
+    /// The heading of the columns; empty for a program.
     fn heading(&self) -> String {
         let Self::Columns { interface, disk } = self else { return String::new() };
         let words = ["seconds", "busy", "free", "sent/s", "recv/s", "disk/s", "cpu", "faults/s", "resident"];
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_come_at_their_rate_and_leave_nothing_open() {
+    fn blocks_are_read_at_the_rate_and_leave_no_descriptor_open() {
         let probe = Probe::open(std::process::id() as i32).expect("ourselves");
         let form = Form::new(true, &probe);
         let begun = Instant::now();
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_is_not_known_is_no_zero() {
+    fn an_unknown_rate_is_not_shown_as_zero() {
         let start = Instant::now();
         let first = rate_cells(0.0, None, &block(start, 0, 0));
         assert_eq!((first[1].as_str(), first[6].as_str(), first[4].as_str()), ("–", "–", "–"));
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_given_counts() {
+    fn a_pipe_gets_counts() {
         let start = Instant::now();
         assert_eq!(
             tabbed_counts(1.5, &block(start, 20, 3)),

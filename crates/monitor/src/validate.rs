@@ -1,4 +1,4 @@
-//! `syscost validate`: runs the experiments of [`validation`](syscost_counters::validation) and prints what they found.
+//! `syscost validate`: runs the experiments of [`validation`](syscost_counters::validation) and prints their findings.
 
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -46,7 +46,7 @@ fn parse_experiment(name: &str) -> std::result::Result<&'static Experiment, Stri
     Experiment::by_name(name).ok_or_else(|| "expected C1 to C8".into())
 }
 
-/// Seconds, at least a window.
+/// Parses seconds, at least the length of a window.
 fn parse_interval(text: &str) -> std::result::Result<f64, String> {
     text.parse()
         .ok()
@@ -54,7 +54,7 @@ fn parse_interval(text: &str) -> std::result::Result<f64, String> {
         .ok_or_else(|| "expected seconds from 0.1 to 10".into())
 }
 
-/// An experiment that has run.
+/// The findings of an experiment that has run.
 struct Done {
     experiment: &'static Experiment,
     findings: Vec<Finding>,
@@ -62,7 +62,7 @@ struct Done {
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     signal::watch_signals()?;
-    // Its loads are forked from this process.
+    // The experiments fork their loads from this process.
     inheritance::prepare_measuring_process().iter().for_each(page::warn);
     let all = || EXPERIMENTS.iter().collect();
     let experiments: Vec<&Experiment> =
@@ -122,7 +122,7 @@ fn findings_json(done: &Done) -> Vec<Value> {
     done.findings.iter().map(value).collect()
 }
 
-/// Columns: experiment, what, published, expected, found, tolerance, verdict.
+/// The rows of a table. Columns: experiment, what, published, expected, found, tolerance, verdict.
 fn finding_rows(done: &Done) -> Vec<[String; 7]> {
     let row = |finding: &Finding| {
         let Finding { what, published, expected, found, tolerance, verdict } = finding;
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_judged_is_no_failure_and_one_failure_is_one() {
+    fn an_unjudged_row_is_no_failure_and_one_failure_fails_all() {
         let exit = |verdicts: Vec<Verdict>| exit_status(&verdicts.into_iter().map(done).collect::<Vec<_>>());
         let unclear = || Verdict::Inconclusive("others had the CPU".into());
         assert_eq!(exit(vec![Verdict::Passed, Verdict::NotJudged("no root".into())]), Exit::Success);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_says_the_papers_value_ours_and_why_not() {
+    fn a_row_shows_the_paper_s_value_ours_and_the_reason() {
         let text = render_experiments(&[done(Verdict::NotJudged("it takes root".into()))], Layout::default());
         for words in ["C1", "Figure 5a", "9", "not judged: it takes root"] {
             assert!(text.contains(words), "{words} in {text}");
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn an_experiment_is_called_by_its_name() {
+    fn an_experiment_is_chosen_by_its_name() {
         assert_eq!(parse_experiment("c4").expect("one of them").name, "C4");
         assert!(parse_experiment("C9").is_err());
     }

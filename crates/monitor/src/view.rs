@@ -9,11 +9,11 @@ use syscost_counters::{Link, Spent, Traffic};
 /// The machine between two snapshots.
 #[derive(Clone, Debug)]
 pub struct View {
-    /// The time between them.
+    /// The time between the snapshots.
     pub window: Duration,
     /// Shares of all CPUs; `None` if no tick has passed.
     pub all: Option<Shares>,
-    /// Shares of each CPU that was online in both.
+    /// Shares of each CPU that was online in both snapshots.
     pub cpus: Vec<(usize, Shares)>,
     /// Interrupts per second.
     pub interrupts: Option<f64>,
@@ -25,13 +25,13 @@ pub struct View {
     pub page_faults: Option<f64>,
     /// Major page faults per second.
     pub major_faults: Option<f64>,
-    /// Stalls on each resource.
+    /// Shares of time for which tasks were stalled, for each resource.
     pub pressure: Vec<(Resource, Stall)>,
     /// Memory in the second snapshot.
     pub memory: Memory,
-    /// Interfaces that are in both, the busiest first.
+    /// Interfaces that both snapshots contain, the busiest first.
     pub links: Vec<(String, LinkRate)>,
-    /// Disks that are in both, the busiest first.
+    /// Disks that both snapshots contain, the busiest first.
     pub disks: Vec<(String, DiskRate)>,
     /// Values that could not be read.
     pub missing: Vec<Missing>,
@@ -40,54 +40,54 @@ pub struct View {
 /// Shares of CPU time, percent, by the ticks of the timer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Shares {
-    /// Neither idle nor waiting for a device.
+    /// Share that was neither idle nor waiting for a device.
     pub busy_percent: f64,
-    /// In user space.
+    /// Share in user space.
     pub user_percent: f64,
-    /// In the kernel, without interrupts.
+    /// Share in the kernel, without interrupts.
     pub system_percent: f64,
-    /// In hard and soft interrupts.
+    /// Share in hard and soft interrupts.
     pub interrupts_percent: f64,
-    /// Taken by the hypervisor for other guests.
+    /// Share that the hypervisor gave to other guests.
     pub stolen_percent: f64,
-    /// Idle while a task waited for a device.
+    /// Share that was idle while a task waited for a device.
     pub waiting_percent: f64,
 }
 
 /// Shares of the time for which tasks were stalled, percent; `None` if the kernel does not measure it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Stall {
-    /// At least one task.
+    /// Share for which at least one task was stalled.
     pub some_percent: Option<f64>,
-    /// All tasks.
+    /// Share for which all tasks were stalled.
     pub full_percent: Option<f64>,
 }
 
 /// Traffic of an interface per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct LinkRate {
-    /// Bytes sent.
+    /// Bytes sent per second.
     pub sent_bytes_per_second: f64,
-    /// Bytes received.
+    /// Bytes received per second.
     pub received_bytes_per_second: f64,
-    /// Packets sent.
+    /// Packets sent per second.
     pub sent_packets_per_second: f64,
-    /// Packets received.
+    /// Packets received per second.
     pub received_packets_per_second: f64,
 }
 
 /// Operations and bytes of a disk per second, and its utilisation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct DiskRate {
-    /// Reads.
+    /// Reads per second.
     pub reads_per_second: f64,
-    /// Bytes read.
+    /// Bytes read per second.
     pub read_bytes_per_second: f64,
-    /// Writes.
+    /// Writes per second.
     pub writes_per_second: f64,
-    /// Bytes written.
+    /// Bytes written per second.
     pub written_bytes_per_second: f64,
-    /// Share of the time with a request under way, percent, by the ticks of the timer.
+    /// Share of the time with a request in flight, percent, by the ticks of the timer.
     pub busy_percent: f64,
 }
 
@@ -185,7 +185,7 @@ impl DiskRate {
         let rate = |field: fn(&Traffic) -> u64| per_second(field(before), field(after), window);
         let busy = after.busy.checked_sub(before.busy)?;
         Some(Self {
-            // A tick that ends in the window may have begun before it.
+            // A tick that ends in the window may have begun before it, so the share is limited to 100 %.
             busy_percent: (100.0 * busy.as_secs_f64() / window.as_secs_f64().max(1e-9)).min(100.0),
             reads_per_second: rate(|t| t.reads)?,
             read_bytes_per_second: rate(|t| t.bytes_read)?,
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_of_all_that_the_ticks_saw() {
+    fn shares_refer_to_the_sum_of_all_ticks() {
         let before = Spent { user: 10, idle: 100, ..Spent::default() };
         let after = Spent { user: 30, idle: 160, stolen: 10, soft_interrupts: 10, ..Spent::default() };
         let shares = Shares::between(&before, &after).expect("ticks passed");
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn the_busiest_comes_first_and_who_has_just_come_not_at_all() {
+    fn the_busiest_is_first_and_a_new_device_is_left_out() {
         let traffic = |bytes_read| Traffic { bytes_read, ..Traffic::default() };
         let before = [("a".to_owned(), traffic(0)), ("b".to_owned(), traffic(0))];
         let after = [
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_is_busy_for_the_share_of_the_window_that_its_ticks_are() {
+    fn a_disk_is_busy_for_the_share_of_its_ticks_in_the_window() {
         let busy = |ms| Traffic { busy: Duration::from_millis(ms), ..Traffic::default() };
         let percent = |before, after, window| {
             let rate = DiskRate::between(&busy(before), &busy(after), Duration::from_millis(window));

@@ -1,5 +1,5 @@
-//! Looks at this machine and its processes, one after the other: at the counters, at the hit rate of the last-level cache by the
-//! processor's counters of all CPUs. A look is also a JSON object on one line.
+//! Successive views of this machine: its counters, its busiest processes, and the hit rate of the last-level cache by the
+//! processor's counters on all CPUs. A view can be written as a JSON object on one line.
 
 use crate::view::View;
 use serde::Serialize;
@@ -12,24 +12,24 @@ use syscost_platform::error::{Error, Result};
 use syscost_platform::perf_event::{Counter, Event};
 use syscost_platform::process::process_cpu_ns;
 
-/// The most processes that are shown on a tall terminal.
+/// The maximum number of processes that are shown on a tall terminal.
 const MOST_PROCESSES: usize = 40;
 
-/// State between two looks.
+/// The state between two views.
 pub struct Watch {
     before: Snapshot,
     processes: Ranking,
     own: Process,
     own_cpu: Duration,
-    /// Or why there is none.
+    /// The cache counters, or the reason why there are none.
     cache: std::result::Result<CacheHits, String>,
 }
 
 impl Watch {
-    /// Begins with a first look.
+    /// Begins with a first reading.
     ///
     /// # Errors
-    /// `/proc` cannot be read.
+    /// An error where `/proc` cannot be read.
     pub fn begin() -> Result<Self> {
         let own = Process::open(std::process::id() as i32)?;
         let own_cpu = own.cpu_time()?.value;
@@ -38,10 +38,10 @@ impl Watch {
         Ok(Self { before, processes: Ranking::begin()?, own, own_cpu, cache })
     }
 
-    /// Reads the machine and compares it with the last look.
+    /// Reads the machine and compares it with the last reading.
     ///
     /// # Errors
-    /// `/proc` cannot be read.
+    /// An error where `/proc` cannot be read.
     pub fn observe(&mut self) -> Result<Seen> {
         let after = Snapshot::take()?;
         let mut view = View::between(&self.before, &after);
@@ -60,21 +60,21 @@ impl Watch {
     }
 }
 
-/// One look.
+/// One view of the machine.
 pub struct Seen {
-    /// The machine between this look and the one before.
+    /// The machine between this reading and the previous one.
     pub view: View,
     /// The busiest processes, the busiest first.
     pub processes: Vec<Busy>,
     /// Share of a CPU that this monitor uses, percent.
     pub own: f64,
-    /// When the kernel was started, Unix seconds.
+    /// The time at which the kernel was started, Unix seconds.
     pub booted: u64,
-    /// Hits in the last-level cache, percent of the references of all CPUs; `None` without references or counters.
+    /// Hits in the last-level cache, percent of the references of all CPUs; `None` without references or without counters.
     pub cache_hit_percent: Option<f64>,
 }
 
-/// Counters of each CPU: references to the last level, and misses there.
+/// Counters of each CPU: references to the last-level cache, and misses there.
 pub struct CacheHits {
     counters: Vec<[Counter; 2]>,
     before: [u64; 2],
@@ -84,7 +84,7 @@ impl CacheHits {
     /// Opens the counters of these CPUs.
     ///
     /// # Errors
-    /// A sentence why the processor or the kernel gives none.
+    /// A sentence with the reason why the processor or the kernel offers no counters.
     pub fn open(cpus: impl Iterator<Item = usize>) -> std::result::Result<Self, String> {
         let events = [Event::from_name("cache-references")?, Event::from_name("cache-misses")?];
         let open = |cpu| {
@@ -101,7 +101,7 @@ impl CacheHits {
     /// Hits since the last call, percent of all references; `None` if there was no reference.
     ///
     /// # Errors
-    /// A sentence why the counters say nothing.
+    /// A sentence with the reason why the counters have no valid value.
     pub fn hit_percent(&mut self) -> std::result::Result<Option<f64>, String> {
         let mut now = [0; 2];
         for counters in &self.counters {
@@ -115,12 +115,12 @@ impl CacheHits {
     }
 }
 
-/// Prefetches can miss without a reference, so that misses may exceed references.
+/// The share of hits, percent. Prefetches can miss without a reference, so misses may exceed references.
 fn percent_of_hits(references: u64, misses: u64) -> Option<f64> {
     (references > 0).then(|| 100.0 * references.saturating_sub(misses) as f64 / references as f64)
 }
 
-/// The object of a look.
+/// The JSON object of a view.
 pub fn seen_to_json(seen: &Seen) -> Value {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let view = &seen.view;
@@ -151,7 +151,7 @@ pub fn seen_to_json(seen: &Seen) -> Value {
     })
 }
 
-/// Each thing as an object that has its name, too.
+/// The JSON object of each item, with its name added under `key`.
 fn named_objects<N: Serialize, T: Serialize>(key: &str, named: &[(N, T)]) -> Vec<Value> {
     let one = |(name, thing): &(N, T)| {
         let mut object = json!(thing);
@@ -161,27 +161,27 @@ fn named_objects<N: Serialize, T: Serialize>(key: &str, named: &[(N, T)]) -> Vec
     named.iter().map(one).collect()
 }
 
-// The processes with most CPU time since the last look.
+// The processes with most CPU time since the last view.
 
-/// One of these processes.
+/// One of the busiest processes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Busy {
-    /// Its number.
+    /// The number of the process.
     pub pid: i32,
-    /// Its own name.
+    /// The process's own name.
     pub name: String,
     /// Its command line; empty for a kernel thread.
     #[serde(skip)]
     pub command: String,
     /// Share of one CPU, percent.
     pub cpu_percent: f64,
-    /// Its resident set, bytes.
+    /// Resident set, bytes.
     pub resident_bytes: u64,
-    /// Its threads.
+    /// The number of threads.
     pub threads: u64,
 }
 
-/// The CPU time of each process at the last look.
+/// The CPU time of each process at the last view.
 #[derive(Debug)]
 pub struct Ranking {
     at: Instant,
@@ -190,23 +190,23 @@ pub struct Ranking {
 }
 
 impl Ranking {
-    /// The first look.
+    /// Begins with a first reading of all processes.
     ///
     /// # Errors
-    /// `/proc` is not mounted.
+    /// An error where `/proc` is not mounted.
     pub fn begin() -> Result<Self> {
         Ok(Self { at: Instant::now(), seen: read_cpu_times()? })
     }
 
-    /// The `most` busiest processes since the last look, the busiest first. Of the others only the clock is read, in a
-    /// fifth of a microsecond each.
+    /// The `most` busiest processes since the last view, the busiest first. For all other processes only the CPU clock is
+    /// read, which takes a fifth of a microsecond each.
     ///
     /// # Errors
-    /// `/proc` is not mounted.
+    /// An error where `/proc` is not mounted.
     pub fn busiest(&mut self, most: usize) -> Result<Vec<Busy>> {
         let (at, seen) = (Instant::now(), read_cpu_times()?);
         let window = (at - self.at).as_secs_f64().max(1e-9);
-        // Less than before means a new process with this number, all of whose time is since the last look.
+        // A smaller time than before belongs to a new process with this number, all of whose time is since the last view.
         let grown = |(pid, now): (&i32, &u64)| {
             let before = self.seen.get(pid).copied().unwrap_or(0);
             (*pid, now.checked_sub(before).unwrap_or(*now))
@@ -250,16 +250,16 @@ mod tests {
     use syscost_platform::testing::print_skipped;
 
     #[test]
-    fn hits_are_the_references_without_the_misses() {
+    fn hits_are_references_minus_misses() {
         assert_eq!(percent_of_hits(200, 50), Some(75.0));
         assert_eq!(percent_of_hits(200, 0), Some(100.0));
         assert_eq!(percent_of_hits(200, 300), Some(0.0));
         assert_eq!(percent_of_hits(0, 0), None);
     }
 
-    /// Reading memory of which each line is far from the last, and one word again and again.
+    /// Reads memory in which each line is far from the last one, and then one word repeatedly.
     #[test]
-    fn a_walk_over_much_memory_misses_more_than_one_word() {
+    fn a_walk_over_much_memory_misses_more_than_reading_one_word() {
         let mut hits = match CacheHits::open(syscost_platform::cpu::allowed_cpus().into_iter()) {
             Ok(hits) => hits,
             Err(why) => return print_skipped(&why),
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn who_works_is_among_the_busiest() {
+    fn a_computing_process_is_among_the_busiest() {
         let mut processes = Ranking::begin().expect("/proc");
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_millis(80) {

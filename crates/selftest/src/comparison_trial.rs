@@ -1,5 +1,5 @@
-//! Error rates of the comparison of records. The same sessions are dealt to two sides many times over. They are also compared
-//! with sessions that were slowed by a known amount.
+//! Error rates of the comparison of records. The same sessions are divided between two sides in many ways. They are also
+//! compared with sessions that were slowed by a known amount.
 
 use crate::statistic::student::mean_interval;
 use crate::statistic::{Interval, Random, median, proportion_interval};
@@ -8,32 +8,33 @@ use syscost_analysis::record::bundle::{Head, Run, Value};
 use syscost_analysis::study::comparison::{Change, Options, compare};
 use syscost_engine::record::Verdict;
 
-/// Sessions a side.
+/// The number of sessions per side.
 pub const SESSIONS: usize = 5;
-/// Comparisons of slowed with plain sessions: as many as there are ways to split ten sessions into halves.
+/// The number of comparisons of slowed with plain sessions: as many as there are ways to split ten sessions into halves.
 const DRAWN: usize = 126;
 
 /// The comparisons of one case.
 #[derive(Clone, Debug, Serialize)]
 pub struct Judged {
-    /// Its id.
+    /// The id of the case.
     pub id: String,
-    /// The change of all sessions together, as a share; `None` if nothing was injected.
+    /// The injected change of all sessions, as a share; `None` without an injection.
     pub injected: Option<f64>,
-    /// Comparisons with a verdict.
+    /// The number of comparisons with a verdict.
     pub comparisons: usize,
-    /// Comparisons with the verdict slower. Without an injected slowdown also those with the verdict faster.
+    /// The number of comparisons with the verdict slower. Without an injected slowdown, those with the verdict faster count
+    /// too.
     pub found: usize,
-    /// The median of the smallest changes that would have been found in 80 of 100 comparisons, percent.
+    /// The median over all comparisons of the smallest change that would be found 80 times in 100, percent.
     pub detectable_percent: f64,
 }
 
-/// Largest share of false alarms.
+/// The largest accepted share of false alarms.
 const ALARMS: f64 = 0.01;
-/// Smallest share of slowdowns that must be found.
+/// The smallest accepted share of found slowdowns.
 const FOUND: f64 = 0.8;
 
-/// The comparisons that should find nothing, and those that should find the slowdown.
+/// Comparisons that should find no change, and comparisons that should find the slowdown.
 #[derive(Debug, Serialize)]
 pub struct Trial {
     /// Plain sessions against plain ones, and slowed ones against slowed ones.
@@ -43,7 +44,7 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Judges the plain and the slowed sessions; the seed draws the sessions of the slowed comparisons.
+    /// Judges the plain and the slowed sessions. The seed draws the sessions for the slowed comparisons.
     pub fn from_heads([plain, slowed]: &[Head; 2], seed: u64) -> Self {
         let mut unchanged = judge_against_itself(plain);
         let as_slow = |judged: Judged| Judged { id: format!("{}, both slowed", judged.id), ..judged };
@@ -51,7 +52,7 @@ impl Trial {
         Self { unchanged, slowed: judge_against_slowed(plain, slowed, seed) }
     }
 
-    /// Whether the intervals show too many false alarms or too many overlooked slowdowns, or nothing was compared.
+    /// Whether the intervals show too many false alarms or too many missed slowdowns, or no comparison was made.
     pub fn has_failed(&self) -> bool {
         let nothing = self.unchanged.is_empty() || self.slowed.is_empty();
         let alarms = found_share(&self.unchanged).low > ALARMS;
@@ -59,8 +60,8 @@ impl Trial {
         nothing || alarms || overlooked
     }
 
-    /// The smallest slowdowns that the comparisons of unchanged cases would find four times in five, percent: the
-    /// median case, the best and the worst.
+    /// The smallest slowdowns that comparisons of unchanged cases would find four times in five, percent: the median case,
+    /// the best and the worst.
     pub fn detectable_percents(&self) -> Interval {
         let seen: Vec<f64> = self.unchanged.iter().map(|judged| judged.detectable_percent).collect();
         let end = |pick: fn(f64, f64) -> f64| seen.iter().copied().reduce(pick).unwrap_or_default();
@@ -68,14 +69,14 @@ impl Trial {
     }
 }
 
-/// Deals the sessions of a head to two sides of five in every way, and judges each case.
+/// Divides the sessions of a head between two sides of five in every way, and judges each case.
 pub fn judge_against_itself(head: &Head) -> Vec<Judged> {
     let sessions = session_names(head);
     let deals: Vec<_> = half_masks(sessions.len()).map(|half| split_sessions(&sessions, half)).collect();
     judge_deals(head, head, &deals, Verdict::is_change)
 }
 
-/// Judges five of the plain sessions against five of the slowed ones, drawn by this seed.
+/// Judges five of the plain sessions against five of the slowed ones, which this seed draws.
 pub fn judge_against_slowed(plain: &Head, slowed: &Head, seed: u64) -> Vec<Judged> {
     let (of_plain, of_slowed) = (session_names(plain), session_names(slowed));
     let mut random = Random::new(seed);
@@ -91,8 +92,8 @@ pub fn judge_against_slowed(plain: &Head, slowed: &Head, seed: u64) -> Vec<Judge
     all
 }
 
-/// The share that was found over all cases. The comparisons of a case share its sessions, so the interval is no narrower
-/// than that of the mean over cases.
+/// The share of comparisons that found a change, over all cases. The comparisons of a case share its sessions, so the
+/// interval is at least as wide as that of the mean over cases.
 pub fn found_share(all: &[Judged]) -> Interval {
     let sum = |field: fn(&Judged) -> usize| all.iter().map(field).sum::<usize>() as u64;
     let alone = proportion_interval(sum(|judged| judged.found), sum(|judged| judged.comparisons));
@@ -113,11 +114,11 @@ fn session_names(head: &Head) -> Vec<String> {
     names
 }
 
-/// Two sides' sessions.
+/// The names of the sessions of each side.
 type Deal = [Vec<String>; 2];
 
-/// Every way to split the first ten sessions into halves, as a bit mask of the half with the first one.
-/// Mirrored splits are left out.
+/// Every way to split the first ten sessions into halves, as a bit mask of the half with the first session. Mirrored splits
+/// are left out.
 fn half_masks(count: usize) -> impl Iterator<Item = u32> {
     let enough = count >= 2 * SESSIONS;
     (0..1_u32 << (2 * SESSIONS))
@@ -154,7 +155,7 @@ fn judge_deals(a: &Head, b: &Head, deals: &[Deal], is_found: fn(Verdict) -> bool
         .collect()
 }
 
-/// `None` if no comparison had a verdict.
+/// The summary of the changes of one case; `None` if no comparison had a verdict.
 fn summarize_changes(id: String, changes: &[Change], is_found: fn(Verdict) -> bool) -> Option<Judged> {
     let detectable: Vec<f64> = changes.iter().filter_map(|change| change.detectable_percent).collect();
     (!detectable.is_empty()).then(|| Judged {
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_sessions_are_dealt_in_every_way_once() {
+    fn ten_sessions_are_split_in_every_way_once() {
         assert_eq!(half_masks(10).count(), DRAWN);
         assert_eq!(half_masks(9).count(), 0);
         let all = judge_against_itself(&recorded("plain", 10, 1));
@@ -205,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_has_the_values_of_its_sessions_alone() {
+    fn a_selection_has_only_the_values_of_its_sessions() {
         let whole = recorded("plain", 3, 1);
         let part = select_sessions(&whole, "A", &session_names(&whole)[1..2]);
         assert_eq!((part.runs.len(), part.runs[0].name.as_str()), (3, "plain-3"));
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slowdown_is_found_and_its_size_is_told() {
+    fn a_slowdown_is_found_with_its_size() {
         let (plain, mut slowed) = (recorded("plain", 10, 1), recorded("slowed", 10, 2));
         scale_cases(&mut slowed, "syscall/getpid", 1.05);
         let all = judge_against_slowed(&plain, &slowed, 1);
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_fails_if_it_compares_nothing_or_overlooks_the_slowdown() {
+    fn a_trial_fails_without_comparisons_and_if_it_misses_the_slowdown() {
         let (plain, mut slowed) = (recorded("plain", 10, 1), recorded("slowed", 10, 2));
         let unslowed = Trial::from_heads(&[plain.clone(), slowed.clone()], 1);
         assert!(unslowed.has_failed(), "no case is slowed, so none is found");
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_is_as_wide_as_cases_differ() {
+    fn an_interval_is_as_wide_as_the_spread_of_the_cases() {
         let case = |found| Judged {
             id: String::new(),
             injected: None,

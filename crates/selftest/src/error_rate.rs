@@ -1,8 +1,8 @@
 //! Error rates of the comparison method: a side against itself, where every alarm is false, and a side against itself
 //! with a slowdown of known size, which must be found.
 //!
-//! Where an operation enters the kernel the slowdown is in the kernel: both sides run under a seccomp filter, and that
-//! of B is longer. Any other operation is followed by a known number of dependent additions, one core cycle each.
+//! If an operation enters the kernel, the slowdown is in the kernel: both sides run under a seccomp filter, and the filter of
+//! B is longer. Any other operation is followed by a known number of dependent additions, which take one core cycle each.
 
 use crate::error::{Error, Result};
 use crate::platform::process::tool::quote_for_shell;
@@ -25,19 +25,19 @@ use syscost_engine::pair::side::find_case;
 use syscost_engine::record::Verdict;
 use syscost_engine::trial::scratch::{self, Scratch};
 
-/// Corrections of the first guess at a slowdown.
+/// The number of corrections of the first guess at a slowdown.
 const CORRECTIONS: usize = 6;
-/// Relative error of the injected slowdown that is accepted, on a log scale.
+/// The accepted relative error of the injected slowdown, on a log scale.
 const NEAR: f64 = 0.1;
-/// Resamples of the two-process rule: enough for a p-value of 0.05.
+/// The number of resamples of the two-process rule, which suffice for a p-value of 0.05.
 const RESAMPLES: usize = 1_000;
 
-/// Starts both sides, under seccomp filters of these lengths if any.
+/// Starts both sides, under seccomp filters of these lengths if there are any.
 pub type Start<'a> = dyn Fn(Option<[usize; 2]>) -> Result<[Launch; 2]> + 'a;
 
 /// Parameters of the trial of the method.
 pub struct Parameters<'a> {
-    /// How sides are started.
+    /// The function that starts the sides.
     pub start: &'a Start<'a>,
     /// The rule on trial.
     pub rule: Rule,
@@ -49,16 +49,16 @@ pub struct Parameters<'a> {
     pub groups: &'a [Group],
 }
 
-/// How a case is slowed.
+/// The way in which a case is slowed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Slowdown {
-    /// Whether a seccomp filter slows each system call; else a loop slows each iteration.
+    /// Whether a seccomp filter slows each system call; otherwise a loop slows each iteration.
     by_filter: bool,
     additions: f64,
 }
 
 impl Slowdown {
-    /// The same means with another number of additions.
+    /// The same kind of slowdown with another number of additions.
     fn with_additions(self, additions: f64) -> Self {
         let of_filter = additions.round().clamp(1.0, (LONGEST - 2) as f64);
         Self { additions: if self.by_filter { of_filter } else { additions }, ..self }
@@ -77,31 +77,31 @@ impl fmt::Display for Slowdown {
 pub struct Outcome {
     /// Id of the case.
     pub id: String,
-    /// The intended slowdown as a share; 0 for a side against itself.
+    /// The intended slowdown, as a share; 0 for a side against itself.
     pub asked: f64,
-    /// The slowdown by the median of all pairs.
+    /// The slowdown measured as the median of all pairs.
     pub injected: f64,
-    /// The means: a filter of that many additions per call, or a spin of that many per iteration.
+    /// The kind of slowdown: a filter of that many additions per call, or a spin of that many per iteration.
     pub means: String,
-    /// Verdicts reached.
+    /// The verdicts that were reached.
     pub verdicts: Vec<Verdict>,
-    /// Attempts without a verdict, because too many pairs were rejected.
+    /// The number of attempts without a verdict, because too many pairs were rejected.
     pub unfit: usize,
     /// Wall time of each verdict, seconds.
     pub seconds: Vec<f64>,
-    /// Pairs used.
+    /// The number of pairs that were used.
     pub pairs: usize,
-    /// Pairs rejected.
+    /// The number of pairs that were rejected.
     pub rejected: usize,
     /// The smallest change that the pairs of each verdict could show, as a share.
     pub detectable: Vec<f64>,
-    /// Two-process rule on consecutive processes of side A: comparisons and alarms.
+    /// The two-process rule on consecutive processes of side A: numbers of comparisons and of alarms.
     #[serde(rename = "two_processes_in_turn")]
     pub in_turn: (usize, usize),
-    /// Two-process rule on the two sides of each pair: comparisons and alarms in the right direction.
+    /// The two-process rule on the two sides of each pair: numbers of comparisons and of alarms in the right direction.
     #[serde(rename = "two_processes_side_by_side")]
     pub side_by_side: (usize, usize),
-    /// Why there are fewer verdicts than asked for.
+    /// The reason why there are fewer verdicts than requested.
     pub ended: Option<String>,
 }
 
@@ -126,7 +126,7 @@ impl Outcome {
         self.detectable.extend(detectable.is_finite().then_some(detectable));
     }
 
-    /// Applies the two-process rule to the processes of a pair. `before` holds side A of the pair before.
+    /// Applies the two-process rule to the processes of a pair. `before` holds the values of side A of the previous pair.
     fn apply_two_process_rule(&mut self, pair: &Pair, before: &mut Option<Vec<f64>>) {
         let [a, b] = [0, 1].map(|side| pair.turn_means(side));
         let seed = self.side_by_side.0 as u64;
@@ -142,10 +142,10 @@ impl Outcome {
     }
 }
 
-/// Reaches `count` verdicts on one case under a slowdown of this share. `watch` is called after every verdict.
+/// Reaches `count` verdicts on one case under a slowdown of this share. It calls `watch` after every verdict.
 ///
 /// # Errors
-/// A side cannot be started.
+/// An error where a side cannot be started.
 pub fn reach_verdicts(
     testbed: &Testbed,
     parameters: &Parameters<'_>,
@@ -163,7 +163,7 @@ pub fn reach_verdicts(
     let mut before = None;
     while outcome.verdicts.len() + outcome.unfit < count && signal::pending().is_none() {
         let begun = Instant::now();
-        // The two-process rule's resampling is not part of our rule's time.
+        // The resampling of the two-process rule does not count as time of our rule.
         let mut resampling = Duration::ZERO;
         let mut record = |pair: &Pair| {
             let begun = Instant::now();
@@ -192,10 +192,10 @@ pub fn reach_verdicts(
     Ok(outcome)
 }
 
-/// The additions of a filter under which this case, which enters the kernel, is slower by this share.
+/// The number of additions of a filter that slows this case, which enters the kernel, by this share.
 ///
 /// # Errors
-/// A side cannot be started; the case does not enter the kernel.
+/// An error where a side cannot be started, or where the case does not enter the kernel.
 pub fn calibrate_filter(
     testbed: &Testbed,
     parameters: &Parameters<'_>,
@@ -219,7 +219,7 @@ struct Injection<'a> {
 }
 
 impl Injection<'_> {
-    /// Compares the case with itself, slowed on side B.
+    /// Compares the case with itself; side B is slowed.
     fn compare_slowed(
         &self,
         slowdown: Option<Slowdown>,
@@ -240,11 +240,11 @@ impl Injection<'_> {
         pairing.compare_case(self.id, [0.0, spin], &mut ByTurns, random, &mut watch)
     }
 
-    /// A pilot run under this slowdown: the log change, and the cost of an iteration on side A, ns.
+    /// A pilot run under this slowdown. Returns the log of the change, and the cost of an iteration on side A, ns.
     fn run_pilot(&self, slowdown: Option<Slowdown>, random: &mut Random) -> Result<(f64, f64)> {
         let mut pairs: Vec<(f64, f64)> = Vec::new();
         let mut record = |pair: &Pair| pairs.push((pair.log_ratio(), median(&pair.turn_costs(0))));
-        // Its threshold ends the case after sixteen pairs, whatever they show.
+        // This rule ends the case after sixteen pairs, whatever they show.
         let soon = Rule { threshold: 0.9, margin: 0.0, looks: 2 };
         self.compare_slowed(slowdown, soon, 1, random, &mut record)?;
         let median_of = |value: fn(&(f64, f64)) -> f64| median(&pairs.iter().map(value).collect::<Vec<_>>());
@@ -273,7 +273,7 @@ impl Injection<'_> {
             } else {
                 above = additions
             }
-            // In proportion, or by bisection where that leaves the known bounds.
+            // Changes the number in proportion, or by bisection if the proportion leaves the known bounds.
             let next = additions * by;
             let inside = (below..above).contains(&next);
             slowdown = slowdown.with_additions(if inside || above.is_infinite() {
@@ -301,7 +301,7 @@ fn enters_the_kernel(groups: &[Group], id: &str) -> bool {
     case.is_some_and(|(_, case)| case.claims.iter().any(|claim| matches!(claim, Claim::Enters(_))))
 }
 
-/// FNV-1a, which gives every case its own random numbers.
+/// The FNV-1a hash, which gives every case its own random numbers.
 fn hash(id: &str) -> u64 {
     id.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
@@ -315,10 +315,10 @@ pub struct SlowedSides<'a> {
 }
 
 impl<'a> SlowedSides<'a> {
-    /// Sides of this binary.
+    /// Sides that run this binary.
     ///
     /// # Errors
-    /// There is no scratch directory.
+    /// An error where there is no scratch directory.
     pub fn new(exe: &'a Path) -> Result<Self> {
         Ok(Self { exe, links: scratch::make_directory()?, number: Cell::new(0) })
     }
@@ -326,7 +326,7 @@ impl<'a> SlowedSides<'a> {
     /// Describes how both sides are started, under seccomp filters of these numbers of additions if there are any.
     ///
     /// # Errors
-    /// As of [`Launch::new`].
+    /// The errors of [`Launch::new`].
     pub fn prepare_launches(&self, filters: Option<[usize; 2]>) -> Result<[Launch; 2]> {
         self.number.set(self.number.get() + 1);
         let directory = self.links.path().join(self.number.get().to_string());

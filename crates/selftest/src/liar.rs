@@ -1,7 +1,7 @@
-//! Tests of the claims: cases that have the claims of real cases, and operations that do something else.
+//! Tests of the claims. A liar is a case that has the claims of a real case and an operation that does something else.
 //!
-//! [`liars`] returns one for each way to lie that a kind of claim must catch, [`real_cases`] the real cases, whose claims must
-//! hold. [`judge_claims`] executes a case as a run does, only shorter.
+//! [`liars`] returns a liar for each kind of lie that a claim must catch. [`real_cases`] returns the real cases, whose claims
+//! must hold. [`judge_claims`] executes a case as a run does, for a shorter time.
 
 mod roster;
 mod stranger;
@@ -26,11 +26,12 @@ type CaseResult<T> = std::result::Result<T, CaseEnd>;
 pub struct Liar {
     /// The id of the case whose claims it has.
     pub id: String,
-    /// What it does instead.
+    /// The description of what it does instead.
     pub lie: &'static str,
     /// The claim that must catch it.
     pub claim: &'static str,
-    /// Iterations of a batch from which it leaves out a twentieth of the work or of the time: in shorter ones it is no lie.
+    /// The smallest number of iterations of a batch in which it leaves out a twentieth of the work or of the time. Shorter
+    /// batches are no lie.
     pub from: u64,
     /// The case.
     pub case: Case,
@@ -41,13 +42,13 @@ pub struct Liar {
 pub enum Ruling {
     /// The claims do not hold: one execution disproved them.
     Disproved,
-    /// A claim about time was contradicted in all executions. A machine that is always busy contradicts it, too.
+    /// All executions contradicted a claim about time. A machine that is always busy contradicts it too.
     Contradicted,
     /// The claims hold.
     Held,
-    /// One claim could not be checked, the others hold: the number is saved as unwitnessed.
+    /// One claim could not be checked, and the others hold: the number is saved as unwitnessed.
     Unwitnessed,
-    /// The machine lacks something that the case needs.
+    /// The machine lacks a requirement of the case.
     Skipped,
     /// The machine disturbed every execution.
     Disturbed,
@@ -58,21 +59,22 @@ pub enum Ruling {
 pub struct ClaimTrial {
     pub ruling: Ruling,
     pub executions: u32,
-    /// Empty if the claims hold.
+    /// The sentence of the last execution; empty if the claims hold.
     pub sentence: String,
-    /// Iterations of a sample, if there was one.
+    /// The number of iterations of a sample; 0 if no sample was taken.
     pub iterations: u64,
-    /// Evidence of claims that held, and in some attempts did not.
+    /// Evidence for claims that held at last and failed in some attempts.
     pub late: Vec<String>,
 }
 
-/// Executions that must all contradict a claim about time before it counts as disproved. They are short, and follow one
-/// another: a busy machine contradicts three of them.
+/// The number of executions that must all contradict a claim about time before it counts as disproved. They are short and
+/// follow one another, and a busy machine can contradict three of them.
 const CONTRADICTED: u32 = 6;
-/// Executions of a case that the machine disturbs.
+/// The number of disturbed executions after which a case counts as disturbed.
 const DISTURBED: u32 = 24;
 
-/// Executes a case with samples as a run has them, on a machine `slowness` times as slow, until its claims have held or are disproved.
+/// Executes a case until its claims have held or are disproved. Samples are taken as in a run on a machine `slowness` times
+/// as slow.
 pub fn judge_claims(case: &Case, bench: Bench<'_>, slowness: f64) -> ClaimTrial {
     let (mut iterations, mut late) = (0, Vec::new());
     let tried = judge_executions(|| {
@@ -87,7 +89,7 @@ pub fn judge_claims(case: &Case, bench: Bench<'_>, slowness: f64) -> ClaimTrial 
     ClaimTrial { iterations, late, ..tried }
 }
 
-/// An execution without Criterion.
+/// Takes the samples of one execution without Criterion, and concludes it.
 fn sample_and_conclude(mut trial: Trial<'_>, (samples, iterations): (usize, u64)) -> CaseResult<Measured> {
     trial.begin_sampling();
     for _ in 0..samples {
@@ -97,7 +99,7 @@ fn sample_and_conclude(mut trial: Trial<'_>, (samples, iterations): (usize, u64)
     trial.conclude(samples)
 }
 
-/// The sentence of an execution that held names a claim that could not be checked.
+/// Repeats `execute` until there is a ruling. The sentence of an execution that held names a claim that could not be checked.
 fn judge_executions(mut execute: impl FnMut() -> CaseResult<Option<String>>) -> ClaimTrial {
     let (mut contradicted, mut executions) = (0, 0);
     loop {
@@ -128,21 +130,21 @@ fn judge_executions(mut execute: impl FnMut() -> CaseResult<Option<String>>) -> 
     }
 }
 
-// The claim that copies run at the same time: one that only begins when the other has ended must be caught, and one that keeps
-// company must not be condemned.
+// The claim that copies run at the same time. A copy that begins only when the other has ended must be caught. A copy that
+// runs beside the other must not be condemned.
 
 /// The case of the first copy.
 const ID: &str = "syscall/getppid";
-/// The claim.
+/// The name of the claim.
 pub const CLAIM: &str = "run at the same time";
-/// What the second copy does in place of its operation, if it lies.
+/// The description of what the second copy does instead of its operation, if it lies.
 pub const LIE: &str = "begins when the other has ended";
-/// Turns of the second copy's loop at a time, far less than a sample.
+/// The iterations of the second copy's loop at a time, which take far less than a sample.
 const TURNS: u64 = 10_000;
-/// Much longer than a sample.
+/// The delay of a lying copy, which is much longer than a sample.
 const LATE: Duration = Duration::from_millis(10);
 
-/// Judges the claims of the case beside a second copy, which is a process that lies or does not. Skipped where there is one CPU.
+/// Judges the claims of the case beside a second copy, a process that lies if `lies`. Skipped where only one CPU is allowed.
 pub fn judge_copies(bench: Bench<'_>, lies: bool) -> (String, ClaimTrial) {
     let skipped = |sentence| ClaimTrial {
         ruling: Ruling::Skipped,
@@ -175,7 +177,7 @@ fn judge_beside(bench: Bench<'_>, lies: bool) -> Result<ClaimTrial> {
     Ok(judge_claims(&case, Bench { other_copies: Some(&first), ..bench }, 1.0))
 }
 
-/// One round of the second copy.
+/// Takes part in one round as the second copy.
 fn take_round(other_copies: &OtherCopies, lies: bool) -> CaseResult<()> {
     other_copies.meet_all()?;
     other_copies.meet_all()?;
@@ -200,7 +202,7 @@ mod tests {
     use syscost_engine::case::{Cpus, Place, Scale};
     use syscost_engine::clock::Clock;
 
-    fn heard(ends: &[CaseResult<Option<String>>]) -> (Ruling, u32) {
+    fn ruling_of(ends: &[CaseResult<Option<String>>]) -> (Ruling, u32) {
         let mut ends = ends.iter().cycle();
         let tried = judge_executions(|| ends.next().expect("endless").clone());
         (tried.ruling, tried.executions)
@@ -210,17 +212,17 @@ mod tests {
     fn a_claim_about_time_is_disproved_by_all_executions_and_any_other_by_one() {
         let contradicted = Err(CaseEnd::Contradicted("flat".into()));
         let disturbed = Err(CaseEnd::Disturbed("busy".into()));
-        assert_eq!(heard(&[Err(CaseEnd::Failed("no".into()))]), (Ruling::Disproved, 1));
-        assert_eq!(heard(std::slice::from_ref(&contradicted)), (Ruling::Contradicted, 6));
-        assert_eq!(heard(&[contradicted.clone(), Ok(None)]), (Ruling::Held, 2));
-        assert_eq!(heard(&[Ok(Some("no ptrace".into()))]), (Ruling::Unwitnessed, 1));
-        assert_eq!(heard(&[disturbed.clone(), contradicted]), (Ruling::Contradicted, 12));
-        assert_eq!(heard(&[disturbed]), (Ruling::Disturbed, 24));
-        assert_eq!(heard(&[Err(CaseEnd::Skipped("no disk".into()))]), (Ruling::Skipped, 1));
+        assert_eq!(ruling_of(&[Err(CaseEnd::Failed("no".into()))]), (Ruling::Disproved, 1));
+        assert_eq!(ruling_of(std::slice::from_ref(&contradicted)), (Ruling::Contradicted, 6));
+        assert_eq!(ruling_of(&[contradicted.clone(), Ok(None)]), (Ruling::Held, 2));
+        assert_eq!(ruling_of(&[Ok(Some("no ptrace".into()))]), (Ruling::Unwitnessed, 1));
+        assert_eq!(ruling_of(&[disturbed.clone(), contradicted]), (Ruling::Contradicted, 12));
+        assert_eq!(ruling_of(&[disturbed]), (Ruling::Disturbed, 24));
+        assert_eq!(ruling_of(&[Err(CaseEnd::Skipped("no disk".into()))]), (Ruling::Skipped, 1));
     }
 
     #[test]
-    fn every_real_case_is_there_and_no_liar_is_twice() {
+    fn every_liar_has_a_real_case_and_is_listed_once() {
         let (liars, twins) = (liars(), real_cases());
         assert_eq!(liars.len(), roster::LIARS.len(), "an id of the roster is no case");
         assert!(liars.iter().all(|liar| twins.iter().any(|(id, _)| *id == liar.id)));
@@ -230,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_that_comes_late_is_caught_and_one_that_keeps_company_is_not() {
+    fn a_late_copy_is_caught_and_a_concurrent_one_is_not() {
         let directory = tempfile::tempdir().expect("a directory");
         run_in_child_process(|| {
             let (clock, allowed) = (Clock::start_up(), cpu::allowed_cpus());
@@ -241,7 +243,7 @@ mod tests {
             let bench =
                 Bench { place: &place, clock: &clock, pinned: Some(here), lent: None, other_copies: None };
             let [late, honest] = [true, false].map(|lies| judge_copies(bench, lies).1);
-            // Other tests disturb either.
+            // Other tests may disturb both copies.
             assert!(!matches!(late.ruling, Ruling::Held | Ruling::Unwitnessed), "{late:?}");
             assert!(honest.ruling != Ruling::Disproved, "{honest:?}");
         });

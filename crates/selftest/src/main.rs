@@ -1,7 +1,7 @@
-//! `syscost selftest`: the method and its claims on trial, on this machine.
+//! `syscost selftest`: tests the method and its claims on this machine.
 //!
-//! `syscost` starts this program for that command. [`liar`] holds cases that lie and the claims that must catch them,
-//! [`error_rate`] and its siblings the trials of comparisons and of intervals.
+//! `syscost` starts this program for that command. [`liar`] holds cases that lie and the claims that must catch them;
+//! [`error_rate`] and its siblings hold the trials of comparisons and of intervals.
 #![deny(unsafe_code)]
 
 mod comparison_trial;
@@ -26,7 +26,7 @@ enum Command {
 
 fn main() -> ExitCode {
     start_tool("Puts the method and its claims on trial", GROUPS, |Command::Selftest(args)| {
-        // It measures for long before it prints: the output is checked first.
+        // The command measures for a long time before it prints, so the output is checked first.
         output::check_stdout()?;
         selftest::run(args)
     })

@@ -1,4 +1,4 @@
-//! `syscost selftest`: the rates of false alarms and of overlooked slowdowns of `syscost ab` on this machine.
+//! `syscost selftest`: the rates of false alarms and of missed slowdowns of `syscost ab` on this machine.
 
 mod again;
 mod claims;
@@ -26,7 +26,7 @@ use syscost_engine::exit::Exit;
 use syscost_engine::record::Verdict;
 use syscost_engine::render::table::Layout;
 
-/// Cases of a full trial: arithmetic, a loop, a call, the vDSO, short and long system calls, memory.
+/// The cases of a full trial: arithmetic, a loop, a call, the vDSO, short and long system calls, memory.
 const CASES: [&str; 10] = [
     "known_work/multiply",
     "empty_loop/memory",
@@ -39,11 +39,11 @@ const CASES: [&str; 10] = [
     "chase/random/256KiB",
     "mapping/first-touch/1MiB",
 ];
-/// Cases of a quick trial.
+/// The cases of a quick trial.
 const FEW: [&str; 4] = ["known_work/multiply", "call/u64/3", "syscall/getppid", "chase/random/256KiB"];
-/// Largest share of false alarms.
+/// The largest accepted share of false alarms.
 const ALARMS: f64 = 0.01;
-/// Smallest share of slowdowns of 5 % that must be found.
+/// The smallest accepted share of found slowdowns of 5 %.
 const FOUND: f64 = 0.95;
 
 /// Put the method on trial: false alarms and overlooked slowdowns on this machine
@@ -59,10 +59,10 @@ pub struct Args {
     /// Slowdowns to inject, in per cent, between commas
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "5%,3%", value_parser = syscost_command_line::sides::parse_share)]
     effects: Vec<f64>,
-    /// Verdicts a case with nothing injected [default: 5, and 31 with --full]
+    /// Verdicts per case without an injected slowdown [default: 5, and 31 with --full]
     #[arg(long, value_name = "N")]
     verdicts: Option<usize>,
-    /// Ten cases and 310 verdicts of nothing, a hundred of each slowdown: half an hour
+    /// Try ten cases: 310 verdicts without a slowdown, a hundred of each slowdown; half an hour
     #[arg(long)]
     full: bool,
     /// Put the printed intervals on trial: measure some cases in several runs, or read the RECORDs of such runs, and see
@@ -72,7 +72,7 @@ pub struct Args {
     /// Runs for `--again`
     #[arg(long, value_name = "N", default_value_t = 6, requires = "again", value_parser = clap::value_parser!(u16).range(2..))]
     runs: u16,
-    /// Try the comparison of records in place of pairs: ten sessions with nothing injected and ten slowed by 5 %
+    /// Try the comparison of records instead of pairs: ten sessions without a slowdown and ten slowed by 5 %
     #[arg(long, conflicts_with_all = ["cases", "effects", "verdicts", "full"])]
     unpaired: bool,
     /// Try comparisons of two links of one source in place of the method: REV is built once and linked anew again and again
@@ -80,7 +80,7 @@ pub struct Args {
     relinked: Option<String>,
     #[command(flatten)]
     build: BuildFlags,
-    /// Seed of everything random
+    /// Seed of all random choices
     #[arg(long, default_value_t = 0x5eed)]
     seed: u64,
     /// Put the claims on trial instead: cases that lie, each of which its claims must catch, and the true ones
@@ -146,7 +146,8 @@ impl Args {
         self.cases.clone()
     }
 
-    /// Case, slowdown and number of verdicts: first without a slowdown, then each slowdown a third as often.
+    /// The case, slowdown and number of verdicts of each trial: first without a slowdown, then each slowdown a third as
+    /// often.
     fn plan_trials(&self, cases: &[String]) -> Vec<(String, f64, usize)> {
         let count = self.verdicts.unwrap_or(if self.full { 31 } else { 5 }).max(1);
         let effects = self.effects.iter().map(|&effect| (effect, count.div_ceil(3)));
@@ -155,7 +156,7 @@ impl Args {
     }
 }
 
-/// The program that is on trial, which has the commands `burden` and `record` too.
+/// The path of the program under test, which also has the commands `burden` and `record`.
 fn syscost_program() -> Result<PathBuf> {
     find_program_file("syscost").ok_or_else(|| {
         Error::Usage("there is no program `syscost` beside this one or on the search path: install it".into())
@@ -181,8 +182,7 @@ fn slowdown_label(share: f64) -> String {
     if share > 0.0 { format!("+{:.0} %", 100.0 * share) } else { "A/A".into() }
 }
 
-/// Exit code 1 if the intervals show too many false alarms or too many overlooked slowdowns of 5 %, or if there was no
-/// verdict.
+/// Exit code 1 if the intervals show too many false alarms or too many missed slowdowns of 5 %, or if there was no verdict.
 fn exit_code(outcomes: &[Outcome]) -> ExitCode {
     let nothing =
         outcomes.iter().all(|o| o.verdicts.is_empty()) || outcomes.iter().any(|o| o.ended.is_some());
@@ -191,7 +191,7 @@ fn exit_code(outcomes: &[Outcome]) -> ExitCode {
     Exit::failed_if(alarms || overlooked).or_signal(signal::pending()).into()
 }
 
-/// One slowdown over all cases.
+/// The sums of one slowdown over all cases.
 struct Sums {
     verdicts: usize,
     found: usize,
@@ -220,7 +220,7 @@ fn sum_outcomes(outcomes: &[Outcome], asked: f64) -> Option<Sums> {
     })
 }
 
-/// Verdicts that count as found: `slower`, and without an injected slowdown any alarm.
+/// The number of verdicts that count as found: `slower`, and without an injected slowdown any alarm.
 fn count_found(outcome: &Outcome) -> usize {
     let slower = outcome.count_verdict(Verdict::Slower);
     if outcome.asked > 0.0 { slower } else { slower + outcome.count_verdict(Verdict::Faster) }
@@ -241,7 +241,7 @@ fn outcome_table(outcomes: &[Outcome], layout: Layout) -> String {
         + "\n"
 }
 
-/// One sentence for a person: how many false alarms, and how many slowdowns of 5 % were found.
+/// One sentence for the user: the number of false alarms, and the number of slowdowns of 5 % that were found.
 fn answer_sentence(outcomes: &[Outcome]) -> String {
     let alarms = sum_outcomes(outcomes, 0.0);
     let slowdowns = sum_outcomes(outcomes, 0.05);
@@ -259,7 +259,7 @@ fn answer_sentence(outcomes: &[Outcome]) -> String {
     parts.join("; ") + ". Every verdict: `--json`."
 }
 
-/// Columns of the table: their heads, and what they say of a case.
+/// Columns of the table: the heading, and the cell of a case.
 const COLUMNS: [Column<Outcome>; 11] = [
     ("case", |o| o.id.clone()),
     ("injected", |o| slowdown_label(o.asked)),

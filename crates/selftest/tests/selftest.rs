@@ -1,4 +1,4 @@
-//! The program itself: what it refuses, and that a lie is caught by it.
+//! The program itself: what it refuses, and that it catches a lie.
 #![cfg(target_os = "linux")]
 
 use std::fs::OpenOptions;
@@ -12,7 +12,7 @@ fn selftest(words: &[&str], output: Stdio) -> Output {
 }
 
 #[test]
-fn a_standard_output_that_takes_nothing_is_refused_before_anything_is_measured() {
+fn a_full_standard_output_is_refused_before_any_measurement() {
     let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
     let ended = selftest(&[], full.into());
     let error = String::from_utf8_lossy(&ended.stderr);
@@ -26,7 +26,7 @@ fn a_standard_output_that_takes_nothing_is_refused_before_anything_is_measured()
 fn lies_of_one_case_are_caught_and_the_case_holds() {
     let ended = selftest(&["--claims", "--cases", "call/u64/3", "--json"], Stdio::piped());
     let rows: serde_json::Value = serde_json::from_slice(&ended.stdout).unwrap();
-    // What other tasks disturb is no answer.
+    // An execution that other tasks disturb gives no ruling.
     let caught = |row: &&serde_json::Value| row["ruling"] == "caught";
     let rows = rows.as_array().unwrap();
     assert!(
@@ -36,7 +36,7 @@ fn lies_of_one_case_are_caught_and_the_case_holds() {
 }
 
 #[test]
-fn a_case_that_is_nowhere_is_named() {
+fn an_unknown_case_is_named_in_the_error() {
     let ended = selftest(&["--claims", "--cases", "call/nowhere"], Stdio::piped());
     let error = String::from_utf8_lossy(&ended.stderr);
     assert!(ended.status.code() == Some(2) && error.contains("call/nowhere"), "{error}");

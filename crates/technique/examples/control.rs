@@ -31,19 +31,21 @@ use syscost_technique::{Error, Result};
 /// CPU time of a command, and the number of background processes on the same CPU.
 const DEMAND: Duration = Duration::from_millis(2);
 const BATCH: usize = 8;
-/// With three of them a command takes four times as long as alone, with four five times: the goal is between the two.
+/// Response time of a command divided by its time alone. Beside three background processes it is four, beside four it is
+/// five: the goal is in between.
 const GOAL: f64 = 4.5;
-/// Tolerance below the goal: more than half and less than one and a half of the effect of a process.
+/// Tolerance below the goal: more than half and less than one and a half of the effect of one process.
 const SLACK: f64 = 1.2;
 
-/// Pairs of turns with and without control; commands of a turn until the controller has settled, and those after it.
+/// Pairs of turns with and without control; the commands of a turn until the controller has settled, and the commands after
+/// that.
 const PAIRS: usize = 3;
 const SETTLING: usize = 24;
 const MEASURED: usize = 16;
 
-/// The response of the live server by turns: with all background processes, and with those that the controller leaves.
-/// The controller works in both turns, and only in one of them its output reaches the processes. With three or four of
-/// eight processes left, the response is half as long; 0.75 lies between that and no effect.
+/// Compares the response of the live server in alternate turns: with all background processes, and with those that the
+/// controller leaves running. The controller works in both turns, but its output reaches the processes only in one of them.
+/// With three or four of eight processes left, the response is half as long; 0.75 lies between that and no effect.
 fn compare_by_turns(on: usize, work: &mut dyn ControlParameter, closes_loop: bool) -> Result<String> {
     let mut server = Interactive::start(on, DEMAND)?;
     let responses = ByTurns::measure(PAIRS, |controlled| {
@@ -64,7 +66,7 @@ fn compare_by_turns(on: usize, work: &mut dyn ControlParameter, closes_loop: boo
     responses.check_ratio(&what, ..=0.75)
 }
 
-/// As many batch jobs as there are background processes, which compute as they do.
+/// Starts as many batch jobs as there are background processes; the jobs compute as these do.
 fn submit_batch(on: usize) -> Result<Batch> {
     let mut batch = Batch::new(on, BATCH);
     for _ in 0..BATCH {
@@ -77,7 +79,7 @@ fn submit_batch(on: usize) -> Result<Batch> {
     Ok(batch)
 }
 
-/// Prints the indices that a controller may be given, of the live server beside three processes.
+/// Prints every index that a controller may use, measured on the live server beside three processes.
 fn print_quantities(on: usize, commands: u32) -> Result<()> {
     println!("\nThe live server beside 3 processes, {commands} commands: indices of one block\n");
     println!("  quantity                      mean   90th percentile");
@@ -125,53 +127,54 @@ fn trials() -> Vec<Trial> {
 }
 
 /// The course of a live run: index and running processes, with their times in seconds.
-struct Flown {
+struct Course {
     index: Vec<(f64, f64)>,
     running: Vec<(f64, f64)>,
     commands: usize,
-    /// The share of commands that were slower than the goal, in the second half.
+    /// The share of commands in the second half that were slower than the goal.
     missed: f64,
 }
 
-impl Flown {
+impl Course {
     fn transient(&self) -> Transient {
         let values: Vec<f64> = self.index.iter().map(|place| place.1).collect();
         // The band contains both neighbours of the goal, 4 and 5, with their scatter.
         Transient::from_series(&values, GOAL, 1.5)
     }
 
-    fn settled(&self) -> String {
+    fn settling_time_text(&self) -> String {
         let settled = self.transient().settled.and_then(|at| self.index.get(at));
         settled.map_or("never".into(), |place| format!("{:.2} s", place.0))
     }
 }
 
-fn fly(trial: Trial, on: usize, time: Duration) -> Result<Flown> {
+fn run_trial(trial: Trial, on: usize, time: Duration) -> Result<Course> {
     let mut server = Interactive::start(on, DEMAND)?;
     let mut background = Background::start_computing(BATCH, on)?;
     let index = PerformanceIndex::new(trial.block, trial.damping)?;
     let mut controller = Controller::new(index, GOAL, trial.policy, BATCH as f64);
     let begun = Instant::now();
-    let mut flown = Flown { index: Vec::new(), running: vec![(0.0, BATCH as f64)], commands: 0, missed: 0.0 };
+    let mut course =
+        Course { index: Vec::new(), running: vec![(0.0, BATCH as f64)], commands: 0, missed: 0.0 };
     let mut late = Vec::new();
     while begun.elapsed() < time {
         let response = server.time_command()?.as_secs_f64() / DEMAND.as_secs_f64();
-        flown.commands += 1;
+        course.commands += 1;
         if begun.elapsed() > time / 2 {
             late.push(f64::from(u8::from(response > GOAL)));
         }
         if let Some(step) = controller.add_response(response) {
             background.run_first(step.parameter.round() as usize)?;
             let now = begun.elapsed().as_secs_f64();
-            flown.index.push((now, step.index));
-            flown.running.push((now, background.running_count() as f64));
+            course.index.push((now, step.index));
+            course.running.push((now, background.running_count() as f64));
         }
     }
-    flown.missed = late.iter().sum::<f64>() / late.len().max(1) as f64;
-    Ok(flown)
+    course.missed = late.iter().sum::<f64>() / late.len().max(1) as f64;
+    Ok(course)
 }
 
-/// The index alone: its delay after a step, and its jitter.
+/// Prints the delay of the index after a step, and its jitter, without a controller.
 fn print_index() {
     println!(
         "The index alone, of commands that scatter by 1: what n and λ buy, exactly and on 20 000 blocks\n"
@@ -190,8 +193,8 @@ fn print_index() {
     }
 }
 
-/// Of twenty simulations of a loop that is closed: its jitter is the closed form, and its mean is the goal, which is half
-/// of where it begins. Without the controller's output both are others.
+/// Checks twenty simulations of a closed loop. Their jitter must be that of the closed form, and their mean must be the goal,
+/// which is half of the initial value. Without the controller's output both values differ.
 fn on_paper(known: Known) -> Result<()> {
     const GOAL: f64 = 1000.0;
     for (block, damping) in [(1, 0.2), (8, 0.5), (32, 0.8)] {
@@ -203,7 +206,7 @@ fn on_paper(known: Known) -> Result<()> {
             series[200..].to_vec()
         };
         let runs: Vec<Vec<f64>> = (0..20).map(settled).collect();
-        // Twice the interval of 95 %, which the truth leaves once in ten thousand times.
+        // Twice the 95 % interval, which misses the true value once in ten thousand times.
         let found = |figure: fn(&[f64]) -> f64| {
             let values: Vec<f64> = runs.iter().map(|run| figure(run)).collect();
             let Interval { estimate, low, high } = median_interval(&values);
@@ -218,7 +221,7 @@ fn on_paper(known: Known) -> Result<()> {
     Ok(())
 }
 
-/// The loop on a straight line: which gains settle.
+/// Prints which gains settle, for the loop on a linear plant.
 fn print_loop() {
     println!(
         "\nThe loop with a proportional policy on a straight line of slope 1, λ 0.3: the goal is 50 away\n"
@@ -237,7 +240,7 @@ fn print_loop() {
     }
 }
 
-/// The response as a function of the control parameter, on the live server.
+/// Prints the response as a function of the control parameter, measured on the live server.
 fn print_plant(on: usize, commands: usize) -> Result<()> {
     println!(
         "\nThe live server: {} ms of CPU time a command, its mean response in units of that\n",
@@ -261,29 +264,29 @@ fn print_plant(on: usize, commands: usize) -> Result<()> {
     Ok(())
 }
 
-/// All runs, one after another.
-fn fly_all(on: usize, time: Duration) -> Result<Vec<(&'static str, Flown)>> {
+/// Runs all trials, one after another.
+fn run_all_trials(on: usize, time: Duration) -> Result<Vec<(&'static str, Course)>> {
     println!(
         "\nUnder control from {BATCH} processes on, goal {GOAL} times the response alone, {time:?} each\n"
     );
     println!(
         "  policy                           commands   settled after   overshoot   jitter   slower than the goal"
     );
-    let mut flown = Vec::new();
+    let mut courses = Vec::new();
     for trial in trials() {
-        let (title, run) = (trial.title, fly(trial, on, time)?);
+        let (title, run) = (trial.title, run_trial(trial, on, time)?);
         let transient = run.transient();
         println!(
             "  {title:<32} {:>8} {:>15} {:>9.0} % {:>8.2} {:>20.0} %",
             run.commands,
-            run.settled(),
+            run.settling_time_text(),
             100.0 * transient.overshoot,
             transient.jitter,
             100.0 * run.missed
         );
-        flown.push((title, run));
+        courses.push((title, run));
     }
-    Ok(flown)
+    Ok(courses)
 }
 
 fn run(quick: bool, directory: Option<&str>) -> Result<()> {
@@ -291,7 +294,7 @@ fn run(quick: bool, directory: Option<&str>) -> Result<()> {
     let (Some(&on), Some(&aside)) = (all.last(), all.first()) else {
         return Err(Error::Missing("no CPU is allowed here".into()));
     };
-    // The user's side must not wait for the contended CPU.
+    // The client must not wait for the contended CPU.
     if !core_affinity::set_for_current(aside) {
         return Err(Error::Missing("the user cannot be kept on a CPU of its own".into()));
     }
@@ -304,49 +307,49 @@ fn run(quick: bool, directory: Option<&str>) -> Result<()> {
     print_loop();
     print_plant(on.id, if quick { 3 } else { 40 })?;
     print_quantities(on.id, if quick { 10 } else { 200 })?;
-    let flown = fly_all(on.id, Duration::from_millis(if quick { 150 } else { 3500 }))?;
+    let courses = run_all_trials(on.id, Duration::from_millis(if quick { 150 } else { 3500 }))?;
     println!(
         "\nslide 82: n too small is jittery, too large lags, 85: a policy may jitter, lag or be unstable; ours: jitter {:.2} with \
          n 8 and {:.2} with n 1; settled: {} with n 8, {} with n 32, {} by halves, {} with twice the stable gain",
-        flown[0].1.transient().jitter,
-        flown[1].1.transient().jitter,
-        flown[0].1.settled(),
-        flown[2].1.settled(),
-        flown[3].1.settled(),
-        flown[5].1.settled()
+        courses[0].1.transient().jitter,
+        courses[1].1.transient().jitter,
+        courses[0].1.settling_time_text(),
+        courses[2].1.settling_time_text(),
+        courses[3].1.settling_time_text(),
+        courses[5].1.settling_time_text()
     );
     let Some(directory) = directory else { return Ok(()) };
     draw(
         directory,
         "control-blocks",
         "Control of a live server: n and λ",
-        &[&flown[0], &flown[1], &flown[2]],
+        &[&courses[0], &courses[1], &courses[2]],
     )?;
     draw(
         directory,
         "control-policy",
         "Control of a live server: policies",
-        &[&flown[0], &flown[3], &flown[4], &flown[5]],
+        &[&courses[0], &courses[3], &courses[4], &courses[5]],
     )
 }
 
-fn draw(directory: &str, name: &str, title: &str, flown: &[&(&str, Flown)]) -> Result<()> {
-    let index = |(title, run): &&(&str, Flown)| Line {
+fn draw(directory: &str, name: &str, title: &str, courses: &[&(&str, Course)]) -> Result<()> {
+    let index = |(title, run): &&(&str, Course)| Line {
         title: (*title).into(),
         points: run.index.clone(),
         keeps: false,
     };
     let running =
-        |(_, run): &&(&str, Flown)| Line { points: run.running.clone(), keeps: true, ..Line::default() };
+        |(_, run): &&(&str, Course)| Line { points: run.running.clone(), keeps: true, ..Line::default() };
     let panels = vec![
         Panel {
             axis: "performance index, response alone = 1".into(),
-            lines: flown.iter().map(index).collect(),
+            lines: courses.iter().map(index).collect(),
             goal: Some((GOAL, format!("goal {GOAL}"))),
         },
         Panel {
             axis: "background processes that run".into(),
-            lines: flown.iter().map(running).collect(),
+            lines: courses.iter().map(running).collect(),
             goal: None,
         },
     ];

@@ -3,10 +3,11 @@
 //!     cargo run --release --example hybrid
 //!     cargo run --release --example hybrid -- --quick    # a twentieth of it; with --moved it fails at its end
 //!
-//! A program on one CPU sends each event to another, through a slot with one flag, a slot with two, and a ring: which
-//! share is captured, and what does it cost the program? And it keeps its state in two sets of registers, which the other
-//! CPU samples: how near is the fraction of time in a state to that which the program traces? Another process counts for its own
-//! purposes, and a monitor copies its counters from its memory, which it does not notice: slide 63, DMA.
+//! A program on one CPU sends each event to another CPU, through a slot with one flag, a slot with two, and a ring. The
+//! example shows which share is captured, and what it costs the program. The program also keeps its state in two sets of
+//! registers, which the other CPU samples: the sampled fraction of time in a state is compared with the traced one. Another
+//! process counts for its own purposes, and a monitor copies the counters from the memory of the process, which does not
+//! notice it: slide 63, DMA.
 #![allow(clippy::print_stdout, reason = "an example talks")]
 
 use std::hint::black_box;
@@ -25,10 +26,10 @@ use syscost_technique::sampled_hybrid::{InterfaceRegisters, SampledObserver};
 use syscost_technique::state_measure::FractionOfTime;
 use syscost_technique::{Error, Result};
 
-/// Events of a run.
+/// The number of events in a run.
 const EVENTS: u64 = 100_000;
 const RUNS: usize = 5;
-/// Loop iterations for each event: of the program, and of a slow monitor.
+/// Loop iterations for each event: those of the program, and those of a slow monitor.
 const WORK: u64 = 20;
 const SLOW: u64 = 400;
 /// The mean time between two samples.
@@ -55,18 +56,18 @@ fn main() -> Result<()> {
     let quick = std::env::args().any(|argument| argument == "--quick");
     let events = if quick { EVENTS / 20 } else { EVENTS };
     let clock = Clock::start_up();
-    let bare = each(&clock, events, |_| true);
+    let bare = median_ns_per_event(&clock, events, |_| true);
     println!("the program alone: {bare:.1} ns an event\n");
     println!(
         "{:<22} {:<14} {:>12} {:>12} {:>10}",
         "interface", "monitor", "ns an event", "artifact", "captured"
     );
-    let fast = row::<OneWay>(&clock, (other.id, events), bare, "one flag")?;
-    let slow = row::<TwoWay>(&clock, (other.id, events), bare, "two flags")?;
-    let ring = row::<Ring>(&clock, (other.id, events), bare, "ring of 4096")?;
+    let fast = measure_interface::<OneWay>(&clock, (other.id, events), bare, "one flag")?;
+    let slow = measure_interface::<TwoWay>(&clock, (other.id, events), bare, "two flags")?;
+    let ring = measure_interface::<Ring>(&clock, (other.id, events), bare, "ring of 4096")?;
     print_cost_of_registers(&clock, (other.id, events), bare)?;
     let counted = copy_memory(other, slow.0 / bare)?;
-    println!("\n{}", sampled(other.id, if quick { 1_000 } else { 20_000 })?);
+    println!("\n{}", check_sampled_fraction(other.id, if quick { 1_000 } else { 20_000 })?);
     println!(
         "\nslide 69: two-way synchronisation causes monitor artifact, so avoid it; ours: it adds {:.0} ns to an event and \
          captures {:.0} %, one flag adds {:.1} ns and captures {:.1} %, a ring {:.1} ns and {:.0} %",
@@ -95,11 +96,11 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Nanoseconds for each state that is put into registers which the other CPU samples meanwhile.
+/// Prints the nanoseconds per state that is written to the registers while the other CPU samples them.
 fn print_cost_of_registers(clock: &Clock, (other, events): (usize, u64), bare: f64) -> Result<()> {
     let registers = Arc::new(InterfaceRegisters::<1>::new()?);
     let _observer = SampledObserver::start(other, Arc::clone(&registers), PERIOD, 11)?;
-    let ns = each(clock, events, |number| {
+    let ns = median_ns_per_event(clock, events, |number| {
         registers.put([number as u32]);
         true
     });
@@ -116,25 +117,25 @@ fn print_cost_of_registers(clock: &Clock, (other, events): (usize, u64), bare: f
 /// Counters that a process keeps for its own purposes.
 static COUNTERS: [AtomicU64; 4096] = [const { AtomicU64::new(0) }; 4096];
 
-/// The measured process: it does its work, counts, and prints what it found. It knows of no monitor; its address would be in its
-/// symbol table or in a file.
+/// The measured process. It prints the address of its counters, works and counts, and prints its nanoseconds per event. It
+/// knows of no monitor; a real program's address would be in its symbol table or in a file.
 fn run_measured(events: u64) {
     println!("{}", COUNTERS.as_ptr() as usize);
-    let ns = each(&Clock::start_up(), events, |number| {
+    let ns = median_ns_per_event(&Clock::start_up(), events, |number| {
         let counter = &COUNTERS[number as usize % COUNTERS.len()];
         counter.store(counter.load(Relaxed) + 1, Relaxed);
         true
     });
     println!("{ns}");
-    // It lives, and its memory with it, until its starter closes its input.
+    // The process and its memory exist until its starter closes its input.
     let _ = stdin().read_line(&mut String::new());
 }
 
-/// Pairs of measured processes, one of which is read.
+/// Pairs of measured processes; one process of each pair is read by the monitor.
 const PAIRS: usize = 5;
 
-/// Measures a process with and without a monitor that copies its counters from its memory. Returns the events that the last copy
-/// shows. The artifact must be less than that of two flags, or than half of the program's own time.
+/// Measures a process with and without a monitor that copies its counters from its memory. Returns the number of events in
+/// the last copy. The slowdown must be less than that of two flags, or less than half of the program's own time.
 fn copy_memory(other: core_affinity::CoreId, two_flags: f64) -> Result<f64> {
     let mut counted = 0;
     let ns = ByTurns::measure(PAIRS, |is_read| {
@@ -158,8 +159,8 @@ fn copy_memory(other: core_affinity::CoreId, two_flags: f64) -> Result<f64> {
     Ok(counted as f64)
 }
 
-/// Starts a measured process on this CPU, which a monitor on another reads meanwhile: its ns an event, and the sum of its
-/// counters in the last copy.
+/// Starts a measured process on this CPU, which a monitor on another CPU reads meanwhile if `is_read`. Returns its
+/// nanoseconds per event, and the sum of its counters in the last copy.
 fn run_process(other: core_affinity::CoreId, is_read: bool) -> Result<(f64, u64)> {
     let failed = |cause| Error::Kernel { call: "starting the measured process".into(), cause };
     let mut program = Command::new(std::env::current_exe().map_err(failed)?);
@@ -196,9 +197,9 @@ fn next_number(lines: &mut Lines<BufReader<ChildStdout>>) -> Result<f64> {
     line.ok_or_else(|| Error::Disproved("the measured process ended early".into()))
 }
 
-/// A program that is in state 1 every third turn, until its registers were sampled so often: the sentence that the traced
-/// fraction of time lies within twice the interval, which it leaves once in ten thousand times.
-fn sampled(other: usize, samples: u64) -> Result<String> {
+/// Runs a program that is in state 1 every third turn until its registers were sampled `samples` times. Returns the sentence
+/// that the traced fraction of time lies within twice the interval, which misses it once in ten thousand times.
+fn check_sampled_fraction(other: usize, samples: u64) -> Result<String> {
     let registers = Arc::new(InterfaceRegisters::<1>::new()?);
     let mut observer = SampledObserver::start(other, Arc::clone(&registers), PERIOD, 11)?;
     let (begun, mut truth) = (Instant::now(), FractionOfTime::new(Duration::ZERO));
@@ -227,8 +228,8 @@ fn sampled(other: usize, samples: u64) -> Result<String> {
     Known::from_arguments(std::env::args()).check_truth(&what, truth, Interval::around(estimate, high - low))
 }
 
-/// Median nanoseconds for each event of a program that sends them by `say`.
-fn each(clock: &Clock, events: u64, mut say: impl FnMut(u64) -> bool) -> f64 {
+/// Median nanoseconds per event of a program that sends its events by `say`.
+fn median_ns_per_event(clock: &Clock, events: u64, mut say: impl FnMut(u64) -> bool) -> f64 {
     let mut runs: Vec<_> = (0..RUNS as u64)
         .map(|run| {
             let ticks = clock.time(|| {
@@ -244,9 +245,9 @@ fn each(clock: &Clock, events: u64, mut say: impl FnMut(u64) -> bool) -> f64 {
     runs[RUNS / 2]
 }
 
-/// Measures a fast and a slow monitor with this interface; of the fast one, nanoseconds for each event and captured
-/// share.
-fn row<I: Interface>(
+/// Measures a fast and a slow monitor with this interface. Returns the nanoseconds per event and the captured share with the
+/// fast one.
+fn measure_interface<I: Interface>(
     clock: &Clock,
     (other, events): (usize, u64),
     bare: f64,
@@ -256,7 +257,7 @@ fn row<I: Interface>(
     for (monitor, turns) in [("fast", 0), ("slow", SLOW)] {
         let mut observer = Observer::<I>::start(other, turns)?;
         let kind = |number: u64| encode_event(number, (number % 7) as u8);
-        let ns = each(clock, events, |number| observer.interface().send(kind(number)));
+        let ns = median_ns_per_event(clock, events, |number| observer.interface().send(kind(number)));
         let sent = events * RUNS as u64;
         let captured = observer.tally_after(kind(sent - 1))?.distinct_events() as f64 / sent as f64;
         println!("{name:<22} {monitor:<14} {ns:>12.1} {:>11.1}× {:>8.1} %", ns / bare, 100.0 * captured);

@@ -1,10 +1,10 @@
-//! How often each instruction is executed, by the methods of slides 59 to 67 of *Measurement Techniques*.
+//! Counts how often each instruction is executed, by the methods of slides 59 to 67 of *Measurement Techniques*.
 //!
 //!     cargo run --release --example instruction_frequency    # with `-- --moved` it fails at its end
 //!
-//! First the processor's instructions, by a trap after each, compared with loops in assembly whose instructions are
-//! known. Then those of a small emulated machine: counted in memory, and sent to another CPU. The truth is the emulated
-//! program, which has no jumps.
+//! First it counts the processor's instructions by a trap after each, and compares them with loops in assembly whose
+//! instructions are known. Then it counts the instructions of a small emulated machine, in memory and on another CPU. The
+//! true counts follow from the emulated program, which has no jumps.
 #![allow(clippy::print_stdout, reason = "an example talks")]
 #![allow(unreachable_pub, reason = "`pub` marks what a module of the example offers")]
 
@@ -31,7 +31,7 @@ fn main() -> Done<()> {
         return Err("the program cannot be kept on one CPU".into());
     }
     let slower = by_trapping(&clock)?;
-    let (counted, truth) = emulated(&clock, &cpus)?;
+    let (counted, truth) = count_emulated(&clock, &cpus)?;
     println!(
         "slide 61: huge overhead, a trap on every instruction; ours: {}",
         slower
@@ -47,7 +47,7 @@ fn main() -> Done<()> {
 /// A loop: its name, the function, and the instructions of an iteration.
 type Written = (&'static str, fn(u64), f64);
 
-/// Traps after each instruction of known loops; the factor by which they become slower.
+/// Traps after each instruction of known loops. Returns the factor by which the loops become slower.
 fn by_trapping(clock: &Clock) -> Done<Option<f64>> {
     const TURNS: u64 = 640;
     let known: [Written; 3] = [
@@ -79,7 +79,7 @@ fn by_trapping(clock: &Clock) -> Done<Option<f64>> {
     Ok(Some(median(&slower)))
 }
 
-/// Counts the instructions of two loops by kind: their assembly says which they are.
+/// Counts the instructions of two loops by kind, which are known from their assembly.
 fn print_kinds() -> Done<()> {
     const TURNS: u64 = 500;
     type Turns = fn(u64);
@@ -133,46 +133,46 @@ fn program(groups: usize) -> Vec<Instruction> {
     code
 }
 
-/// What was counted of each instruction in memory, and what is in the program.
-fn emulated(clock: &Clock, cpus: &[CoreId]) -> Done<(Counts, Counts)> {
+/// The counts of each instruction: those taken in memory, and those of the program.
+fn count_emulated(clock: &Clock, cpus: &[CoreId]) -> Done<(Counts, Counts)> {
     let code = program(25_000);
     let mut truth: Counts = [0; NAMES.len()];
     code.iter().for_each(|&instruction| truth[usize::from(kind(instruction))] += 1);
     println!("an emulated machine, {} instructions", code.len());
     println!("{:<12} {:>10} {:>10} {:>12}", "monitor", "ns each", "counted", "off by");
-    let bare = executed(clock, &code, |_| ())?;
+    let bare = ns_per_instruction(clock, &code, |_| ())?;
     println!("{:<12} {bare:>10.1}", "none");
     let mut counts: Counts = [0; NAMES.len()];
-    let ns = executed(clock, &code, |kind| counts[usize::from(kind)] += 1)?;
-    row("in memory", ns, &counts, &truth);
+    let ns = ns_per_instruction(clock, &code, |kind| counts[usize::from(kind)] += 1)?;
+    print_row("in memory", ns, &counts, &truth);
     let [.., other, _] = cpus[..] else {
         println!("skipped: one CPU, and a hybrid monitor is a machine of its own\n");
         return Ok((counts, truth));
     };
-    sent::<OneWay>(clock, "one flag", &code, &truth, other.id)?;
-    sent::<TwoWay>(clock, "two flags", &code, &truth, other.id)?;
-    sent::<Ring>(clock, "ring", &code, &truth, other.id)?;
+    count_on_other_cpu::<OneWay>(clock, "one flag", &code, &truth, other.id)?;
+    count_on_other_cpu::<TwoWay>(clock, "two flags", &code, &truth, other.id)?;
+    count_on_other_cpu::<Ring>(clock, "ring", &code, &truth, other.id)?;
     let must: Vec<_> = NAMES.iter().zip(truth).map(|(name, count)| format!("{name} {count}")).collect();
     println!("what is counted must be: {}\n", must.join(", "));
     Ok((counts, truth))
 }
 
-/// Executes the code and passes each instruction to `watch`; nanoseconds for each instruction.
-fn executed(clock: &Clock, code: &[Instruction], mut watch: impl FnMut(u8)) -> Done<f64> {
+/// Executes the code and passes each instruction to `watch`. Returns the nanoseconds per instruction.
+fn ns_per_instruction(clock: &Clock, code: &[Instruction], mut watch: impl FnMut(u8)) -> Done<f64> {
     let mut printed = Ok(Vec::new());
     let ticks = clock.time(|| printed = execute(code, |instruction| watch(kind(instruction))));
     printed?;
     Ok(clock.nanoseconds(ticks).0 / code.len() as f64)
 }
 
-fn row(name: &str, ns: f64, counted: &Counts, truth: &Counts) {
+fn print_row(name: &str, ns: f64, counted: &Counts, truth: &Counts) {
     let all: u64 = truth.iter().sum();
     let off: u64 = truth.iter().zip(counted).map(|(a, b)| a.abs_diff(*b)).sum();
     let share = 100.0 * counted.iter().sum::<u64>() as f64 / all as f64;
     println!("{name:<12} {ns:>10.1} {share:>8.1} % {off:>12}");
 }
 
-fn sent<I: Interface>(
+fn count_on_other_cpu<I: Interface>(
     clock: &Clock,
     name: &str,
     code: &[Instruction],
@@ -181,12 +181,12 @@ fn sent<I: Interface>(
 ) -> Done<()> {
     let mut observer = Observer::<I>::start(other, 0)?;
     let (mut number, mut last) = (0u64, 0);
-    let ns = executed(clock, code, |kind| {
+    let ns = ns_per_instruction(clock, code, |kind| {
         last = encode_event(number, kind);
         number += 1;
         observer.interface().send(last);
     })?;
     let tally = observer.tally_after(last)?;
-    row(name, ns, &std::array::from_fn(|kind| tally.counts[kind]), truth);
+    print_row(name, ns, &std::array::from_fn(|kind| tally.counts[kind]), truth);
     Ok(())
 }

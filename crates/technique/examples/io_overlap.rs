@@ -17,10 +17,10 @@ use syscost_technique::{Error, Result};
 
 const CHANNELS: usize = 3;
 
-/// The share of a window for which the CPU and at least `k` channels would be busy if all of them were independent.
-fn independent(finished: &Finished, k: u32, window: (u64, u64)) -> f64 {
+/// The share of a window for which the CPU and at least `k` channels would be busy if all were independent.
+fn independent_overlap(finished: &Finished, k: u32, window: (u64, u64)) -> f64 {
     let busy: Vec<f64> = finished.channels.iter().map(|trace| exact_overlap(trace, &[], 0, window)).collect();
-    // The distribution of the number of busy channels, one channel after another.
+    // The distribution of the number of busy channels is built up one channel at a time.
     let mut distribution = vec![1.0];
     for share in busy {
         let mut next = vec![0.0; distribution.len() + 1];
@@ -33,7 +33,7 @@ fn independent(finished: &Finished, k: u32, window: (u64, u64)) -> f64 {
     exact_overlap(&finished.cpu, &[], 0, window) * distribution[k as usize..].iter().sum::<f64>()
 }
 
-/// Busy times of a CPU and its channels that are drawn from a seed, sampled 2¹² times: each true share lies in its
+/// Draws busy times of a CPU and its channels from a seed and samples them 2¹² times. Each true share must lie in its
 /// interval.
 fn on_paper(known: Known) -> Result<()> {
     const END: u64 = 4_000_000;
@@ -74,7 +74,7 @@ fn run(quick: bool) -> Result<()> {
     let (Some(&on), Some(&aside)) = (all.last(), all.first()) else {
         return Err(Error::Missing("no CPU is allowed here".into()));
     };
-    // The channels and the monitor must not wait for the CPU that computes.
+    // The channels and the monitor must not wait for the CPU that runs the computing load.
     if !core_affinity::set_for_current(aside) {
         return Err(Error::Missing("the monitor cannot be kept on a CPU of its own".into()));
     }
@@ -103,7 +103,7 @@ fn run(quick: bool) -> Result<()> {
             sampled.estimate,
             sampled.low,
             sampled.high,
-            independent(&finished, *k, overlap.window),
+            independent_overlap(&finished, *k, overlap.window),
             if is_inside { "" } else { "   outside" }
         );
     }

@@ -1,5 +1,5 @@
-//! Four threads send each other money, and each records its events: streams of a parallel machine that are correlated by
-//! logical time, snapshots of all of them, and levels of detail (Measurement Techniques, slides 41 and 98 to 102).
+//! Four threads send each other money, and each records its events. Logical time correlates the streams, gives snapshots of
+//! all of them, and orders levels of detail (Measurement Techniques, slides 41 and 98 to 102).
 //!
 //!     cargo run --release --example logical_time    # with --moved it fails at its end; --quick for a tenth of it
 #![allow(clippy::print_stdout, reason = "an example talks")]
@@ -15,7 +15,7 @@ use syscost_technique::logical_time::{
 const ACCOUNTS: usize = 4;
 const BALANCE: i64 = 1_000_000;
 
-/// A message: when it was sent, and the amount.
+/// The stamp of the sending, and the amount.
 type Message = (Stamp, i64);
 
 fn main() -> syscost_technique::Result<()> {
@@ -33,11 +33,11 @@ fn main() -> syscost_technique::Result<()> {
     for step in 0..=100 {
         let snapshot = snapshot_at(&streams, last * step / 100)?;
         let in_transit: i64 = snapshot.in_transit.iter().map(|event| -event.what).sum();
-        let total = balances(&streams, &snapshot.events) + in_transit;
+        let total = sum_of_balances(&streams, &snapshot.events) + in_transit;
         (lowest, highest) = (lowest.min(total), highest.max(total));
         most_in_transit = most_in_transit.max(snapshot.in_transit.len());
         snapshots += 1;
-        // The same share of the events of each stream, without regard to messages.
+        // A cut with the same share of the events of each stream, without regard to messages.
         let shares: Vec<usize> =
             streams.iter().map(|stream| stream.events().len() * step as usize / 100).collect();
         inconsistent += u32::from(!is_consistent(&streams, &shares));
@@ -55,8 +55,8 @@ fn main() -> syscost_technique::Result<()> {
     Ok(())
 }
 
-/// The money of all accounts after these events of each stream, each of which has its change of the balance.
-fn balances(streams: &[Stream<i64>], events: &[usize]) -> i64 {
+/// The sum of all balances after the given number of events of each stream; each event holds a change of a balance.
+fn sum_of_balances(streams: &[Stream<i64>], events: &[usize]) -> i64 {
     let changes = streams.iter().zip(events).flat_map(|(stream, count)| &stream.events()[..*count]);
     ACCOUNTS as i64 * BALANCE + changes.map(|event| event.what).sum::<i64>()
 }
@@ -70,13 +70,13 @@ fn run_bank(transfers: u64) -> Vec<Stream<i64>> {
             scope.spawn(move || (run_account(number, transfers, senders, &mailbox), mailbox))
         };
         let threads: Vec<_> = mailboxes.into_iter().enumerate().map(run).collect();
-        // Mailboxes are closed only when all have ended, so that no message finds one closed.
+        // Mailboxes are dropped only when all threads have ended, so that every message finds its mailbox open.
         let ended: Vec<_> = threads.into_iter().flat_map(|thread| thread.join()).collect();
         ended.into_iter().map(|(stream, _mailbox)| stream).collect()
     })
 }
 
-/// Sends amounts to other accounts, and takes in what has come meanwhile.
+/// Sends amounts to other accounts, and receives what has arrived meanwhile.
 fn run_account(
     number: usize,
     transfers: u64,

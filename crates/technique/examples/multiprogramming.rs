@@ -30,14 +30,14 @@ const MEMORY: u64 = 56 << 20;
 const JOBS: usize = 6;
 /// Windows in which a job brings its 4096 pages in.
 const LAG: u32 = 8;
-/// A job computes a third of the time and waits for the rest, so that one alone leaves the CPU idle.
+/// A job computes a third of the time and waits for the rest, so that one job alone leaves the CPU idle.
 const JOB: Job = Job { bytes: FILE, touches: 400, turns: 8_000, wait: Duration::from_millis(5) };
 
 fn microseconds(time: Option<Duration>) -> String {
     time.map_or("–".into(), |time| format!("{:.0} µs", time.as_secs_f64() * 1e6))
 }
 
-fn row(degree: usize, paging: &Paging) {
+fn print_row(degree: usize, paging: &Paging) {
     println!(
         "  {degree:>3} {:>16.0} {:>14.0} {:>9} {:>9} {:>8.2}",
         paging.throughput(),
@@ -56,13 +56,13 @@ fn curve(computer: &mut Computer, settle: Duration, window: Duration) -> Result<
         computer.run_first(degree)?;
         computer.measure_paging(settle);
         let paging = computer.measure_paging(window);
-        row(degree, &paging);
+        print_row(degree, &paging);
         curve.push(paging);
     }
     Ok(curve)
 }
 
-/// A computer on paper, where three of the jobs fit: from either end, the pilot flies with three of them most of the
+/// Simulates a computer where three of the jobs fit. From either end of the range, the pilot must run three jobs most of the
 /// time.
 fn on_paper(known: Known) -> Result<()> {
     const FITS: usize = 3;
@@ -74,30 +74,31 @@ fn on_paper(known: Known) -> Result<()> {
     };
     for from in [1, JOBS] {
         let mut pilot = Pilot::new(JOBS, 0.3, LAG)?.with_initial_degree(from);
-        let mut flown = [0u64; JOBS + 1];
+        let mut windows_at = [0u64; JOBS + 1];
         for _ in 0..WINDOWS {
-            flown[pilot.update_degree(&paging(pilot.degree()))] += 1;
+            windows_at[pilot.update_degree(&paging(pilot.degree()))] += 1;
         }
-        let most = (0..=JOBS).max_by_key(|degree| flown[*degree]).unwrap_or(0);
+        let most = (0..=JOBS).max_by_key(|degree| windows_at[*degree]).unwrap_or(0);
         let what = format!("jobs that fit, as flown from {from}");
         println!("{}", known.check_truth(&what, FITS as f64, Interval::exactly(most as f64))?);
     }
     Ok(())
 }
 
-struct Flown {
+struct Course {
     throughput: Vec<(f64, f64)>,
     queue: Vec<(f64, f64)>,
     degree: Vec<(f64, f64)>,
-    /// Over the second half.
+    /// The mean over the second half of the run.
     mean: f64,
 }
 
-fn fly(computer: &mut Computer, from: usize, time: Duration, window: Duration) -> Result<Flown> {
+fn run_pilot(computer: &mut Computer, from: usize, time: Duration, window: Duration) -> Result<Course> {
     let mut pilot = Pilot::new(computer.job_count(), 0.3, LAG)?.with_initial_degree(from);
     computer.run_first(from)?;
     let begun = Instant::now();
-    let mut flown = Flown { throughput: vec![], queue: vec![], degree: vec![(0.0, from as f64)], mean: 0.0 };
+    let mut course =
+        Course { throughput: vec![], queue: vec![], degree: vec![(0.0, from as f64)], mean: 0.0 };
     let (mut touches, mut seconds) = (0, 0.0);
     while begun.elapsed() < time {
         let paging = computer.measure_paging(window);
@@ -108,27 +109,27 @@ fn fly(computer: &mut Computer, from: usize, time: Duration, window: Duration) -
         }
         computer.run_first(pilot.update_degree(&paging))?;
         let at = now.as_secs_f64();
-        flown.throughput.push((at, paging.throughput()));
-        flown.queue.push((at, paging.mean_queue_length()));
-        flown.degree.push((at, pilot.degree() as f64));
+        course.throughput.push((at, paging.throughput()));
+        course.queue.push((at, paging.mean_queue_length()));
+        course.degree.push((at, pilot.degree() as f64));
     }
-    flown.mean = touches as f64 / seconds;
-    Ok(flown)
+    course.mean = touches as f64 / seconds;
+    Ok(course)
 }
 
-/// Computes the parameter from the paging of a window.
+/// A controller: computes the parameter from the paging of a window.
 type WindowController = Box<dyn FnMut(&Paging) -> f64>;
 
-/// A loop over the paging of windows.
+/// A control loop over the paging of windows.
 struct Loop {
-    /// The parameter with which each turn begins.
+    /// The parameter at the beginning of each turn.
     initial: f64,
     apply: fn(&mut Computer, f64) -> Result<()>,
-    /// A new controller.
+    /// Makes a new controller.
     controller: fn() -> Result<WindowController>,
 }
 
-/// Fewer jobs while they queue for the paging device.
+/// Runs fewer jobs while jobs queue for the paging device.
 const BY_DEGREE: Loop = Loop {
     initial: JOBS as f64,
     apply: |computer, degree| computer.apply(degree),
@@ -138,7 +139,7 @@ const BY_DEGREE: Loop = Loop {
     },
 };
 
-/// More memory for all jobs while they queue for the paging device, at most twice as much.
+/// Gives all jobs more memory while they queue for the paging device, at most twice as much.
 const BY_MEMORY: Loop = Loop {
     initial: MEMORY as f64,
     apply: |computer, bytes| computer.memory().apply(bytes),
@@ -153,8 +154,8 @@ const BY_MEMORY: Loop = Loop {
     },
 };
 
-/// The mean fault interval F by turns, with all jobs at first. The controller works in both turns, and only in one of them
-/// its output reaches the jobs.
+/// Compares the mean fault interval F in alternate turns, each of which begins with all jobs. The controller works in both
+/// turns, but its output reaches the jobs only in one of them.
 fn compare_by_turns(
     computer: &mut Computer,
     parameter: &str,
@@ -162,7 +163,7 @@ fn compare_by_turns(
     closes_loop: bool,
 ) -> Result<String> {
     const PAIRS: usize = 3;
-    /// Until the jobs that are left have their pages, and what is measured then.
+    /// Windows until the remaining jobs have their pages, and windows that are measured after that.
     const SETTLING: u32 = 60;
     const MEASURED: u32 = 15;
     const WINDOW: Duration = Duration::from_millis(20);
@@ -182,7 +183,7 @@ fn compare_by_turns(
                 (by.apply)(computer, value)?;
             }
         }
-        // Without any fault the interval is at least the time.
+        // Without a fault the interval is at least the measured time.
         Ok(time.as_secs_f64() * 1e6 / page_ins.max(1) as f64)
     })?;
     (by.apply)(computer, by.initial)?;
@@ -213,16 +214,16 @@ fn run(quick: bool, directory: Option<&str>) -> Result<()> {
         (0..JOBS).max_by(|a, b| curve[*a].throughput().total_cmp(&curve[*b].throughput())).unwrap_or(0);
     let most = curve[best].throughput();
     let idle = curve.iter().take_while(|paging| paging.mean_queue_length() < 1.0).count();
-    let low = fly(&mut computer, 1, scale(10_000), scale(100))?;
-    let high = fly(&mut computer, JOBS, scale(10_000), scale(100))?;
+    let low = run_pilot(&mut computer, 1, scale(10_000), scale(100))?;
+    let high = run_pilot(&mut computer, JOBS, scale(10_000), scale(100))?;
     println!("\n  best of the curve        {most:>9.0} touches a second with {} jobs", best + 1);
     println!("  all {JOBS} jobs               {:>9.0}", curve[JOBS - 1].throughput());
-    let share = |flown: &Flown| 100.0 * flown.mean / most;
-    for (name, flown) in [("controlled from 1 job ", &low), ("controlled from 6 jobs", &high)] {
+    let share = |course: &Course| 100.0 * course.mean / most;
+    for (name, course) in [("controlled from 1 job ", &low), ("controlled from 6 jobs", &high)] {
         println!(
             "  {name}   {:>9.0}   {:.0} % of the best, second half of the run",
-            flown.mean,
-            share(flown)
+            course.mean,
+            share(course)
         );
     }
     println!(
@@ -235,7 +236,7 @@ fn run(quick: bool, directory: Option<&str>) -> Result<()> {
     directory.map_or(Ok(()), |directory| draw(directory, low, high, most))
 }
 
-fn draw(directory: &str, low: Flown, high: Flown, best: f64) -> Result<()> {
+fn draw(directory: &str, low: Course, high: Course, best: f64) -> Result<()> {
     let lines = |low, high, keeps, named: bool| {
         let title = |title: &str| if named { title.to_owned() } else { String::new() };
         vec![

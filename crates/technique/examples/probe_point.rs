@@ -2,9 +2,9 @@
 //!
 //!     cargo run --release --example probe_point               # with `-- --moved` it fails at its end
 //!
-//! A program on a thread of its own handles requests, each with a size, and counts them itself: that is the truth. It
-//! has a probe point that is not in use yet. While it runs, a probe is put in that counts requests and adds up
-//! their sizes, and is taken out again.
+//! A program on a thread of its own handles requests, each with a size, and counts them itself: these are the true values. It
+//! has a probe point that is not in use yet. While it runs, a probe is inserted that counts requests and adds up their sizes,
+//! and is removed again.
 #![allow(clippy::print_stdout, reason = "an example talks")]
 
 use std::hint::black_box;
@@ -15,7 +15,7 @@ use syscost_technique::Interval;
 use syscost_technique::known::Known;
 use syscost_technique::probe_point::ProbePoint;
 
-/// Requests of each of three stretches; the probe is in during the second.
+/// The number of requests in each of three stretches; the probe is in during the second one.
 const STRETCHES: [u64; 3] = [1000, 5000, 2000];
 
 type Done<T> = Result<T, Box<dyn std::error::Error>>;
@@ -38,16 +38,16 @@ fn main() -> Done<()> {
     let program = Program { handled: AtomicU64::new(0), ended: AtomicBool::new(false) };
     let sizes = std::thread::scope(|scope| {
         let (asks, asked) = channel();
-        let (tells, told) = channel();
+        let (tells, sums) = channel();
         let (program, server) = (&program, &point);
         scope.spawn(move || program.serve(&asked, &tells, server));
-        let sizes = stretches(&point, &asks, &told)?;
+        let sizes = run_stretches(&point, &asks, &sums)?;
         let exact = [count.swap(0, SeqCst), sum.swap(0, SeqCst)];
-        at_any_time(known, &point, &asks, program, &count)?;
+        run_without_stops(known, &point, &asks, program, &count)?;
         Done::Ok((sizes, exact))
     });
     let (sizes, [seen, summed]) = sizes?;
-    price(&point)?;
+    print_pass_costs(&point)?;
     println!(
         "slide 39: hooks in the code, instrumentation is added later; ours: put in and out of a running program, it has seen \
          {seen} of {} requests",
@@ -64,7 +64,7 @@ struct Program {
 }
 
 impl Program {
-    /// Handles as many requests as it is asked for, and tells the sum of their sizes.
+    /// Handles as many requests as `asked` receives, and sends the sum of their sizes.
     fn serve<F: Fn(u64) + Sync>(&self, asked: &Receiver<u64>, tells: &Sender<u64>, point: &ProbePoint<F>) {
         let mut number = 0u64;
         for requests in asked {
@@ -79,8 +79,8 @@ impl Program {
         }
     }
 
-    /// Waits until it has handled this many more.
-    fn further(&self, requests: u64) -> u64 {
+    /// Waits until the program has handled this many more requests, and returns its count.
+    fn wait_for_requests(&self, requests: u64) -> u64 {
         let until = self.handled.load(SeqCst) + requests;
         while self.handled.load(SeqCst) < until {
             std::thread::yield_now();
@@ -89,25 +89,25 @@ impl Program {
     }
 }
 
-/// Between stretches the probe is put in and out; the sum of the sizes while it was in.
-fn stretches<F: Fn(u64) + Sync>(
+/// Inserts and removes the probe between stretches, and returns the sum of the sizes while it was in.
+fn run_stretches<F: Fn(u64) + Sync>(
     point: &ProbePoint<F>,
     asks: &Sender<u64>,
-    told: &Receiver<u64>,
+    sums: &Receiver<u64>,
 ) -> Done<u64> {
     let mut sizes = [0; 3];
     for (at, requests) in STRETCHES.into_iter().enumerate() {
         if at == 1 { point.insert_probe() } else { point.remove_probe() }?;
         asks.send(requests)?;
-        sizes[at] = told.recv()?;
+        sizes[at] = sums.recv()?;
         println!("{requests:>6} requests, the probe {}", if at == 1 { "in" } else { "out" });
     }
     Ok(sizes[1])
 }
 
-/// The same while the program never stops: the program's own count, read before and after each patch, bounds what the
-/// probe can have seen.
-fn at_any_time<F: Fn(u64) + Sync>(
+/// Inserts and removes the probe while the program never stops. The program's own count, read before and after each patch,
+/// bounds the number of requests that the probe can have seen.
+fn run_without_stops<F: Fn(u64) + Sync>(
     known: Known,
     point: &ProbePoint<F>,
     asks: &Sender<u64>,
@@ -115,16 +115,16 @@ fn at_any_time<F: Fn(u64) + Sync>(
     count: &AtomicU64,
 ) -> Done<()> {
     asks.send(u64::MAX)?;
-    let before = program.further(1000);
+    let before = program.wait_for_requests(1000);
     let patched = point.insert_probe();
     let first = program.handled.load(SeqCst);
-    let last = program.further(1000);
+    let last = program.wait_for_requests(1000);
     let patched_back = point.remove_probe();
-    let after = program.further(1);
+    let after = program.wait_for_requests(1);
     program.ended.store(true, SeqCst);
     patched.and(patched_back)?;
     let seen = count.load(SeqCst);
-    // A request that is under way is counted by the probe and not yet by the program, or the other way round.
+    // A request in progress may be counted by the probe and not yet by the program, or the other way round.
     let bounds = Interval {
         estimate: (last - first) as f64,
         low: last as f64 - first as f64 - 1.0,
@@ -134,8 +134,8 @@ fn at_any_time<F: Fn(u64) + Sync>(
     Ok(())
 }
 
-/// Nanoseconds of a pass without and with the probe.
-fn price<F: Fn(u64) + Sync>(point: &ProbePoint<F>) -> Done<()> {
+/// Prints the nanoseconds of a pass without and with the probe.
+fn print_pass_costs<F: Fn(u64) + Sync>(point: &ProbePoint<F>) -> Done<()> {
     const PASSES: u32 = 1_000_000;
     let pass = || {
         let begun = Instant::now();

@@ -1,11 +1,11 @@
-//! A model that is calibrated by one measurement and held against another: slide 97 of *Measurement Techniques*.
+//! A model that is calibrated by one measurement and compared with another: slide 97 of *Measurement Techniques*.
 //!
 //!     cargo run --release --example queue_model               # three seconds
 //!     cargo run --release --example queue_model -- --known    # only what is known beforehand; with --moved it fails
 //!
-//! Users think and wait for one server. The service and think times of a single user calibrate the model, which
-//! predicts the throughput with eight; a second measurement tells whether it is right. On a simulated machine the truth
-//! is known; a live one follows, whose server sleeps for its service.
+//! Users think and wait for one server. The service and think times of a single user calibrate the model, which predicts the
+//! throughput with eight users; a second measurement shows whether it is right. First the machine is simulated and its true
+//! values are known; then a live server sleeps for its service time.
 #![allow(clippy::print_stdout, reason = "an example talks")]
 
 use std::sync::Mutex;
@@ -19,7 +19,7 @@ use syscost_technique::queue_model::QueueModel;
 /// The simulated machine, seconds.
 const TRUE: QueueModel = QueueModel { service: 0.002, think: 0.008 };
 const USERS: usize = 8;
-/// Commands of a batch, and batches of a measurement.
+/// Commands in a batch, and batches in a measurement.
 const BATCH: usize = 4000;
 const BATCHES: u64 = 25;
 
@@ -54,21 +54,22 @@ fn main() -> Done<()> {
     Ok(())
 }
 
-/// What was measured of a batch: commands a second, seconds of response and of thought.
+/// The measurement of a batch: commands per second, and mean seconds of response and of thinking.
 struct Batch {
     throughput: f64,
     response: f64,
     think: f64,
 }
 
-fn drawn(random: &mut Random, mean: f64) -> f64 {
+fn draw_exponential(random: &mut Random, mean: f64) -> f64 {
     -mean * random.unit().ln()
 }
 
-/// A machine of events: each user's next command, in order of time; the server is free at a known time.
+/// Simulates the machine event by event. It keeps the time of each user's next command, and the time at which the server is
+/// free.
 fn simulate(users: usize, seed: u64) -> Batch {
     let mut random = Random::new(seed);
-    let mut next: Vec<f64> = (0..users).map(|_| drawn(&mut random, TRUE.think)).collect();
+    let mut next: Vec<f64> = (0..users).map(|_| draw_exponential(&mut random, TRUE.think)).collect();
     let (mut free, mut response, mut think, mut warm) = (0.0f64, 0.0, 0.0, 0.0);
     for command in 0..BATCH + BATCH / 4 {
         if command == BATCH / 4 {
@@ -76,8 +77,8 @@ fn simulate(users: usize, seed: u64) -> Batch {
         }
         let user = (0..users).min_by(|a, b| next[*a].total_cmp(&next[*b])).unwrap_or(0);
         let arrives = next[user];
-        free = free.max(arrives) + drawn(&mut random, TRUE.service);
-        let thought = drawn(&mut random, TRUE.think);
+        free = free.max(arrives) + draw_exponential(&mut random, TRUE.service);
+        let thought = draw_exponential(&mut random, TRUE.think);
         (response, think) = (response + free - arrives, think + thought);
         next[user] = free + thought;
     }
@@ -85,12 +86,13 @@ fn simulate(users: usize, seed: u64) -> Batch {
     Batch { throughput: commands / (free - warm), response: response / commands, think: think / commands }
 }
 
-/// Threads that think, and share one server that sleeps while it serves. The model is calibrated with one user.
+/// Compares the model with threads that think and share one server, which sleeps for its service time. One user calibrates
+/// the model.
 fn live(known: Known) -> Done<()> {
     println!("users of a server that sleeps 2 ms for each command, 6 ms of thought\n");
     println!("  users   predicted a second   measured");
     let mut held = judge_live(known);
-    // The sleeps of a busy machine are longer in one measurement than in the other.
+    // A busy machine may lengthen the sleeps of one measurement more than those of the other, so it tries again.
     for _ in 1..TRIES {
         held = held.or_else(|_| judge_live(known));
     }
@@ -99,12 +101,12 @@ fn live(known: Known) -> Done<()> {
     Ok(())
 }
 
-/// Attempts to hold the model against the server.
+/// The number of attempts to confirm the model with the live server.
 const TRIES: u32 = 5;
-/// The model may be off by this share: service and thought are not as it assumes.
+/// The share by which the model may be off, since service and think times are not distributed as it assumes.
 const OFF: f64 = 0.35;
 
-/// Holds the model against the live server: its sentence, or why it does not hold.
+/// Compares the model with the live server. Returns the sentence that it holds, or the error that it does not.
 fn judge_live(known: Known) -> Done<String> {
     const TIME: Duration = Duration::from_millis(300);
     let alone = serve(1, TIME);
@@ -114,11 +116,11 @@ fn judge_live(known: Known) -> Done<String> {
         println!("{users:>7} {predicted:>20.1} {found:>10.1}");
         (predicted, found)
     });
-    // With few users the rate follows from their thought; many wait for the server, as the model says.
+    // With few users the rate follows from their think time; with many, users wait for the server, as the model says.
     let (predicted, found) = judged[3];
     let found = Interval::around(found, OFF * found);
     let sentence = known.check_truth("commands a second of the live server, predicted", predicted, found)?;
-    // No sleep ends early, and one that ends late is not longer than that of another task.
+    // No sleep ends early, and a late sleep is no longer than the late sleep of another task.
     let (least, most) = (0.3 * alone.response, alone.response);
     let service = Interval { estimate: most, low: least, high: most };
     Ok(format!("{sentence}\n{}", known.check_truth("the live server's service, s", 0.002, service)?))
@@ -133,7 +135,7 @@ fn serve(users: usize, time: Duration) -> Batch {
             scope.spawn(move || {
                 let mut random = Random::new(user as u64);
                 while begun.elapsed() < time {
-                    std::thread::sleep(Duration::from_secs_f64(drawn(&mut random, 0.006)));
+                    std::thread::sleep(Duration::from_secs_f64(draw_exponential(&mut random, 0.006)));
                     let asked = Instant::now();
                     let turn = server.lock();
                     std::thread::sleep(Duration::from_millis(2));

@@ -4,9 +4,9 @@
 //!     cargo run --release --example sampling -- --quick     # a second of it
 //!     cargo run --release --example sampling -- --known     # only what is known beforehand; with --moved it fails
 //!
-//! A load is on for 48 % of the time. A monitor that is synchronous with it finds it on in two of three samples; one
-//! with random periods finds the truth. The same is shown for the kernel's own monitor, the tick behind `/proc/stat`.
-//! Then the time in a loop is estimated from sampled instruction addresses.
+//! A load is on for 48 % of the time. A monitor that is synchronous with the load finds it on in two of three samples; a
+//! monitor with random periods finds the true fraction. The same is shown for the kernel's own monitor, the tick behind
+//! `/proc/stat`. Then the time in a loop is estimated from sampled instruction addresses.
 #![allow(clippy::print_stdout, reason = "an example talks")]
 
 use core_affinity::CoreId;
@@ -24,12 +24,12 @@ use syscost_technique::known::Known;
 use syscost_technique::sample::{Period, SampledMonitor};
 use syscost_technique::visit::{Coverage, Visit, true_fraction};
 
-/// The period of synchronous samples. The load has a period of three of these …
+/// The period of synchronous samples. The load has a period of three of these.
 const STEP_NS: u64 = 2_000_000;
-/// … and is on for 48 % of it, from this time before a sample.
+/// The load is on for 48 % of its period, from this time before a sample.
 const ON_NS: u64 = 3 * STEP_NS * 48 / 100;
 const LEAD_NS: u64 = STEP_NS / 5;
-/// Periods of the load: usual, and with `--quick`.
+/// The number of periods of the load: usually, and with `--quick`.
 const PERIODS: [u64; 2] = [150, 15];
 
 type Done<T> = Result<T, Box<dyn std::error::Error>>;
@@ -43,25 +43,25 @@ fn main() -> Done<()> {
         return Ok(());
     }
     let periods = PERIODS[usize::from(quick)];
-    let look = |name, period| look(name, period, periods);
+    let measure = |name, period| measure_load(name, period, periods);
     println!(
         "{:<28} {:>6} {:>7} {:>16}   visits missed, found once, more often",
         "looks", "truth", "found", "95 % interval"
     );
-    let (truth, in_step) = look("every step", Period::Fixed(step))?;
-    look("every two steps", Period::Fixed(2 * step))?;
-    let (_, once) = look("every three steps", Period::Fixed(3 * step))?;
-    let (_, drawn) = look("at random, a step in the mean", Period::random(step, now()))?;
-    let tenth = || look("at random, a tenth of a step", Period::random(step / 10, now()));
+    let (truth, in_step) = measure("every step", Period::Fixed(step))?;
+    measure("every two steps", Period::Fixed(2 * step))?;
+    let (_, once) = measure("every three steps", Period::Fixed(3 * step))?;
+    let (_, drawn) = measure("at random, a step in the mean", Period::random(step, now()))?;
+    let tenth = || measure("at random, a tenth of a step", Period::random(step / 10, now()));
     let (mut live, mut seen) = tenth()?;
     for _ in 0..4 {
-        // A busy machine lets the monitor look now and then only: that shows nothing.
+        // On a busy machine the monitor takes too few samples, and the result shows nothing.
         if 1.5 * (seen.high - seen.low) > 0.3 {
             (live, seen) = tenth()?;
         }
     }
-    look("at random, six steps", Period::random(6 * step, now()))?;
-    the_kernel_s_own(if quick { 6 } else { 60 })?;
+    measure("at random, six steps", Period::random(6 * step, now()))?;
+    sample_by_kernel_tick(if quick { 6 } else { 60 })?;
     time_in_a_loop()?;
     println!(
         "\nslide 26: avoid synchrony between sampling and sampled signal: perfectly in step the value would be 100 or 0; ours: \
@@ -73,14 +73,14 @@ fn main() -> Done<()> {
         100.0 * drawn.low,
         100.0 * drawn.high
     );
-    // Three times as wide: of an interval of 95 % the truth is outside once in twenty runs.
+    // Three times the deviation: the 95 % interval itself misses the true value once in twenty runs.
     let wide = Interval::around(seen.estimate, 1.5 * (seen.high - seen.low));
     println!("{}", known.check_truth("the live load seen at random moments", live, wide)?);
     println!("{}", on_paper(known)?);
     Ok(())
 }
 
-/// The same load without a clock: its fraction is 48 %, and the moments are drawn from a seed.
+/// The same load without a clock: its fraction is 48 %, and the sample times are drawn from a seed.
 fn on_paper(known: Known) -> Done<String> {
     const PERIODS: u64 = 2000;
     let visits: Vec<Visit> = (0..PERIODS).map(|at| (300 * at, 300 * at + 144)).collect();
@@ -111,12 +111,12 @@ fn nanoseconds(clock: ClockId) -> u64 {
 
 fn sleep_until(moment: u64) {
     let moment = TimeSpec::from_duration(Duration::from_nanos(moment));
-    // Woken early by a signal, the load begins early: its truth is measured all the same.
+    // A signal may wake the load early; it then begins early, and its true fraction is measured all the same.
     let _ = clock_nanosleep(ClockId::CLOCK_MONOTONIC, ClockNanosleepFlags::TIMER_ABSTIME, &moment);
 }
 
-/// Runs the load under a monitor and prints the result: the true fraction, and the estimate.
-fn look(name: &str, period: Period, periods: u64) -> Done<(f64, Interval)> {
+/// Runs the load under a monitor, prints the true fraction and its estimate, and returns both.
+fn measure_load(name: &str, period: Period, periods: u64) -> Done<(f64, Interval)> {
     let monitor = SampledMonitor::new(period, 0..0)?;
     // The first sample of a fixed period is one period after the start.
     let zero = now() + STEP_NS - LEAD_NS;
@@ -154,9 +154,9 @@ fn look(name: &str, period: Period, periods: u64) -> Done<(f64, Interval)> {
 
 /// The same load, synchronous with the kernel's tick, which charges a whole tick to the task that it finds. The phase
 /// of this CPU's tick is unknown, so the load is tried at several phases.
-fn the_kernel_s_own(periods: u64) -> Done<()> {
+fn sample_by_kernel_tick(periods: u64) -> Done<()> {
     const PHASES: u64 = 4;
-    let first = tick_after(coarse());
+    let first = tick_after(last_tick_time());
     let tick = tick_after(first) - first;
     if tick > 20_000_000 {
         println!("\nskipped: this kernel's tick is not regular ({tick} ns)");
@@ -171,8 +171,8 @@ fn the_kernel_s_own(periods: u64) -> Done<()> {
         tick as f64 / 1e6
     );
     for phase in 0..PHASES {
-        let zero = tick_after(coarse()) + 5 * tick + tick * phase / PHASES;
-        let (truth, found) = accounted(here, zero, tick, periods)?;
+        let zero = tick_after(last_tick_time()) + 5 * tick + tick * phase / PHASES;
+        let (truth, found) = measure_by_ticks(here, zero, tick, periods)?;
         let (begins, truth, found) = (100 * phase / PHASES, 100.0 * truth, 100.0 * found);
         println!(
             "  begun {begins:>2} % of a tick later: the process clock {truth:.1} %, /proc/stat {found:.1} %"
@@ -181,22 +181,22 @@ fn the_kernel_s_own(periods: u64) -> Done<()> {
     Ok(())
 }
 
-/// The time of the last tick.
-fn coarse() -> u64 {
+/// The time of the kernel's last tick.
+fn last_tick_time() -> u64 {
     nanoseconds(ClockId::CLOCK_MONOTONIC_COARSE)
 }
 
 fn tick_after(before: u64) -> u64 {
     loop {
-        let at = coarse();
+        let at = last_tick_time();
         if at != before {
             return at;
         }
     }
 }
 
-/// Runs the load from `zero` on; its fraction by the thread's clock and by the CPU's ticks.
-fn accounted(here: usize, zero: u64, tick: u64, periods: u64) -> Done<(f64, f64)> {
+/// Runs the load from `zero` on. Returns its fraction by the thread's clock and by the CPU's ticks.
+fn measure_by_ticks(here: usize, zero: u64, tick: u64, periods: u64) -> Done<(f64, f64)> {
     let mut processors = Processors::open()?;
     sleep_until(zero);
     let before = processors.time_spent(Some(here))?.value;
@@ -213,7 +213,7 @@ fn accounted(here: usize, zero: u64, tick: u64, periods: u64) -> Done<(f64, f64)
     Ok((truth, ticks as f64 * 1e9 / syscost_platform::proc::USER_HZ / all))
 }
 
-/// The share of time in one loop of a program, by sampled instruction addresses.
+/// Prints the share of time in one loop of a program, estimated from sampled instruction addresses.
 fn time_in_a_loop() -> Done<()> {
     let function = arch::register_loop as *const () as usize;
     let range = match executed_range(function, || arch::register_loop(100)) {

@@ -36,7 +36,7 @@ fn main() -> Done<()> {
     let directory = named.map_or_else(|| PathBuf::from("."), PathBuf::from);
     if !std::env::args().any(|argument| argument == "--known") {
         match PatternFile::create_filled(&directory, BLOCK * BLOCKS, Way::Direct) {
-            Ok(file) => on_a_device(&file, known)?,
+            Ok(file) => measure_on_device(&file, known)?,
             Err(error) => println!("skipped: {error}"),
         }
     }
@@ -58,7 +58,7 @@ fn main() -> Done<()> {
     Ok(())
 }
 
-/// Positions as sampled and as traced.
+/// The positions from sampling and from tracing.
 struct Seen {
     sampled: Vec<u64>,
     traced: Vec<u64>,
@@ -67,14 +67,15 @@ struct Seen {
     in_reads: f64,
 }
 
-/// The blocks that are read, drawn from a seed.
+/// The blocks to be read, drawn from a seed.
 fn drawn_blocks() -> Vec<u64> {
     let mut random = Random::new(5);
     (0..READS).map(|_| random.number_below(BLOCKS as usize) as u64).collect()
 }
 
-/// The number of these samples that are blocks in the order in which they are read; before the first read there is block 0.
-fn in_order(sampled: &[u64], mut read: &[u64]) -> usize {
+/// The number of samples that follow the order in which the blocks are read. Samples of block 0, before the first read, are
+/// skipped.
+fn count_in_order(sampled: &[u64], mut read: &[u64]) -> usize {
     let is_next = |block: &&u64| {
         let found = read.iter().position(|other| other == *block);
         read = found.map_or(read, |at| &read[at..]);
@@ -83,7 +84,7 @@ fn in_order(sampled: &[u64], mut read: &[u64]) -> usize {
     sampled.iter().skip_while(|block| **block == 0).filter(is_next).count()
 }
 
-fn on_a_device(file: &PatternFile, known: Known) -> Done<()> {
+fn measure_on_device(file: &PatternFile, known: Known) -> Done<()> {
     let drawn = drawn_blocks();
     let sum = |blocks: &[u64]| seek_distances(blocks).iter().sum::<u64>() as f64;
     let alone = read_all(file, None)?;
@@ -116,7 +117,7 @@ fn on_a_device(file: &PatternFile, known: Known) -> Done<()> {
         let label = format!("{name}, every {:.0} µs", period.as_secs_f64() * 1e6);
         tell(label, &seek_distances(&seen.sampled), &seek_distances(&seen.traced));
         looks += seen.sampled.iter().skip_while(|block| **block == 0).count();
-        in_turn += in_order(&seen.sampled, &drawn);
+        in_turn += count_in_order(&seen.sampled, &drawn);
     }
     if looks == 0 {
         return Err("the sampler has seen no read".into());
@@ -148,14 +149,14 @@ fn watch(cyl: &AtomicU64, ended: &AtomicBool, period: Duration) -> Vec<u64> {
         seen.push(cyl.load(Relaxed));
         let due = period * seen.len() as u32;
         while begun.elapsed() < due && !ended.load(Relaxed) {
-            // With a single CPU the reader needs it.
+            // With a single CPU the reader needs this CPU.
             std::thread::yield_now();
         }
     }
     seen
 }
 
-/// Reads and traces every read.
+/// Reads the blocks and traces every position.
 fn trace(file: &PatternFile, cyl: &AtomicU64) -> Done<Seen> {
     let mut buffer = pattern_file::map_buffer(BLOCK as usize)?;
     let begun = Instant::now();

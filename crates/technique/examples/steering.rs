@@ -3,8 +3,8 @@
 //!
 //!     cargo run --release --example steering    # with `-- --moved` it fails at its end; --quick for a tenth of it
 //!
-//! A server handles requests from a queue, and writes whether it is busy and how long its queue is into two registers.
-//! A monitor samples them. At first it has a long period and keeps nothing but a fraction; then it is asked for more.
+//! A server handles requests from a queue, and writes its state (busy or not) and the length of its queue into two registers.
+//! A monitor samples them. At first it has a long period and keeps only a fraction; requests then make it collect more.
 #![allow(clippy::print_stdout, reason = "an example talks")]
 
 use std::hint::black_box;
@@ -56,7 +56,7 @@ fn main() -> syscost_technique::Result<()> {
         QUEUE.into_iter().filter(|queue| state(*queue)).count() as f64 / all
     };
     let judge = |what: &str, truth, found: Interval| {
-        // Three times as wide as 95 %, and with room for other tasks: the server stays in a state while they run.
+        // Three times the 95 % interval, with room for other tasks: the server stays in a state while they run.
         let half = (1.5 * (found.high - found.low)).max(0.08);
         known.check_truth(what, truth, Interval::around(found.estimate, half))
     };
@@ -74,7 +74,7 @@ fn main() -> syscost_technique::Result<()> {
     Ok(())
 }
 
-/// What was collected before each request, and after the last.
+/// The stretches that ended by each request, and the one after the last request.
 fn steer(
     registers: Arc<InterfaceRegisters<2>>,
     pause: Duration,
@@ -84,7 +84,7 @@ fn steer(
         detail: DetailLevel::Fraction,
         event: variable("busy").equals(1),
     };
-    // The sets of registers change under a read only if the server writes twice meanwhile: then the last values count.
+    // The registers change during a read only if the server writes twice meanwhile; the previous values count then.
     let mut last = [0; 2];
     let look = move || {
         last = registers.read().unwrap_or(last);
@@ -102,10 +102,10 @@ fn steer(
     Ok([slow, fast, detailed, monitor.end()?])
 }
 
-/// The queue of the server: it grows to three and is emptied, with a rest after it, and stays as long at each length.
+/// The queue of the server: it grows to three, is emptied, and rests. It stays equally long at each length.
 const QUEUE: [u32; 6] = [1, 2, 3, 2, 1, 0];
 
-/// A queue of this schedule, over and over.
+/// Serves a queue of this schedule, over and over.
 fn serve(registers: &InterfaceRegisters<2>, ended: &AtomicBool) {
     while !ended.load(Relaxed) {
         for queue in QUEUE {

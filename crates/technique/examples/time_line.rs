@@ -3,9 +3,9 @@
 //!
 //!     cargo run --release --example time_line               # with `-- --moved` it fails at its end
 //!
-//! Three machines stand for any: threads that talk over sockets and know only clocks of their own, which are seconds
-//! apart and gain or lose. Each is asked for its time; then a token goes round, and each notes when it had it. Here all
-//! clocks are made from one, so that the truth of each event is known: its time on our line, and the order of the events.
+//! Three threads stand for machines. They talk over sockets and read only clocks of their own, which are seconds apart and
+//! gain or lose. Each machine is asked for its time; then a token goes round, and each notes when it had the token. All
+//! clocks are derived from one, so the truth of each event is known: its time on our line, and the order of the events.
 #![allow(clippy::print_stdout, reason = "an example talks")]
 
 use std::io::{Read, Write};
@@ -15,10 +15,10 @@ use syscost_technique::Interval;
 use syscost_technique::known::Known;
 use syscost_technique::time_line::{Exchange, Order, Placed, RemoteClock};
 
-/// Each clock is ahead by these nanoseconds, and gains this share.
+/// For each machine: the nanoseconds by which its clock is ahead, and the share that it gains.
 const MACHINES: [(i64, f64); 3] =
     [(3_200_000_000, 20e-6), (-1_700_000_000, -35e-6), (86_400_000_000_000, 5e-6)];
-/// What the reader of the line knows of them.
+/// The drift that the reader of the line assumes for all clocks.
 const DRIFT: f64 = 50e-6;
 const EXCHANGES: usize = 20;
 const ROUNDS: usize = 10;
@@ -63,7 +63,7 @@ fn main() -> Done<()> {
     Ok(())
 }
 
-/// An event: where the line places it, and when it was, by the clock that the three machines cannot read.
+/// An event: its interval on the line, and its true time, by the clock that the three machines cannot read.
 struct Event {
     placed: Placed,
     truth: i64,
@@ -73,7 +73,7 @@ fn now(begun: Instant) -> i64 {
     begun.elapsed().as_nanos() as i64
 }
 
-/// Answers each byte with its time, and with the truth, until the other end closes.
+/// Answers each byte with the machine's time and the true time, until the other end closes.
 fn machine(mut line: UnixStream, begun: Instant, ahead: i64, drift: f64) {
     while line.read_exact(&mut [0]).is_ok() {
         let truth = now(begun);
@@ -85,7 +85,7 @@ fn machine(mut line: UnixStream, begun: Instant, ahead: i64, drift: f64) {
     }
 }
 
-/// Asks a machine: its time, and the truth.
+/// Asks a machine, and returns its time and the true time.
 fn ask(line: &mut UnixStream) -> std::io::Result<[i64; 2]> {
     let mut answer = [[0; 8]; 2];
     line.write_all(&[0])?;

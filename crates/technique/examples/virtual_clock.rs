@@ -3,12 +3,11 @@
 //!     cargo run --release --example virtual_clock
 //!     cargo run --release --example virtual_clock -- --known    # only what is known beforehand; with --moved it fails
 //!
-//! The clock must run only while its process executes, so that it measures process-specific time; the timer must run
-//! down on that clock and call an arbitrary routine when it expires. Both are compared with real time over the same
-//! phases.
+//! The clock must advance only while its process executes, so that it measures process-specific time. The timer must run down
+//! on that clock and call an arbitrary routine when it expires. Both are compared with real time over the same phases.
 //!
-//! What needs it comes last: which share of its work a program does in one of its parts, where the other one waits. The
-//! share is known, because the instructions are counted. By real time the part that waits is nearly all of it.
+//! The last experiment is an application: it measures the share of a program's work that one of its two parts does, which
+//! also waits. The share is known, because the instructions are counted. By real time, that part takes nearly all of the time.
 #![allow(clippy::print_stdout, reason = "an example talks")]
 
 use std::error::Error;
@@ -59,14 +58,14 @@ fn share_of_work(known: Known) -> Result<String, Box<dyn Error>> {
             real[part].push(real_time);
         }
     }
-    // Medians over the turns: an interruption of one turn, or a short change of pace, changes nothing.
+    // Medians over the turns: an interruption of one turn, or a short change of pace, does not change the result.
     let share = |[waits, computes]: &[Vec<f64>; 2]| median(waits) / (median(waits) + median(computes));
     println!(
         "\na part that does a quarter of the work and waits: {:.0} % by real time, {:.1} % by the virtual clock",
         100.0 * share(&real),
         100.0 * share(&ran)
     );
-    // Going to sleep and waking up is work too, of some 10 µs beside the half millisecond of a turn.
+    // Falling asleep and waking up also take CPU time: some 10 µs beside the half millisecond of a turn.
     let bounds = Interval::around(share(&ran), 0.1);
     Ok(known.check_truth("the share of the work", 0.25, bounds)?)
 }
@@ -122,7 +121,7 @@ fn compute() {
     }
 }
 
-/// A child that computes, and is then stopped: the share of that time for which its clock ran.
+/// Runs a child that computes and is then stopped. Returns the share of the real time for which its clock advanced.
 fn other_process() -> Result<f64, Box<dyn Error>> {
     let mut child = Command::new("sh").args(["-c", "while :; do :; done"]).spawn()?;
     let share = watch(child.id());

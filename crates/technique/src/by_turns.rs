@@ -1,7 +1,7 @@
-//! A quantity that is measured with and without something, by turns in one run.
+//! A quantity that is measured with and without something, alternately in one run.
 //!
-//! A load of other tasks makes both sides slower alike, so that the ratio of two neighbouring turns says more than
-//! either time. A controller whose output has no effect, or a probe that costs nothing, has the ratio 1.
+//! A load of other tasks slows both sides alike. The ratio of two neighbouring turns therefore says more than either time. A
+//! controller whose output has no effect, or a probe that costs nothing, has the ratio 1.
 //!
 //! ```
 //! use syscost_technique::by_turns::ByTurns;
@@ -24,15 +24,15 @@ use syscost_statistic::median;
 /// One quantity in several pairs of turns, in the caller's unit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ByTurns {
-    /// Its value in the turn of each pair that is without.
+    /// The value of each pair's turn without, in the caller's unit.
     pub without: Vec<f64>,
-    /// Its value in the other turn of each pair.
+    /// The value of each pair's turn with, in the caller's unit.
     pub with: Vec<f64>,
 }
 
 impl ByTurns {
-    /// Calls `measure` twice for each of `pairs`: with `true` and with `false`. The order alternates, so that a load that
-    /// grows adds to both sides.
+    /// Calls `measure` twice for each of `pairs`: with `true` and with `false`. The order alternates from pair to pair, so
+    /// that a growing load adds to both sides.
     ///
     /// # Errors
     /// Those of `measure`.
@@ -41,17 +41,18 @@ impl ByTurns {
         Ok(Self { without, with })
     }
 
-    /// The median over all pairs of the value with, divided by that without.
+    /// The median, over all pairs, of the value with divided by the value without.
     pub fn ratio(&self) -> f64 {
         let ratios: Vec<f64> =
             self.with.iter().zip(&self.without).map(|(with, without)| with / without).collect();
         median(&ratios)
     }
 
-    /// The sentence that the ratio is within `expected`: `..=0.75` if the quantity must fall by a quarter or more.
+    /// Checks that the ratio is within `expected`, and returns a sentence that says so. `..=0.75` expects the quantity to
+    /// fall by a quarter or more.
     ///
     /// # Errors
-    /// [`Error::Disproved`] if it is not, or is no number.
+    /// [`Error::Disproved`] if the ratio is outside of `expected` or is not a number.
     pub fn check_ratio(&self, what: &str, expected: impl RangeBounds<f64> + Debug) -> Result<String> {
         let (without, with, ratio) = (median(&self.without), median(&self.with), self.ratio());
         let pairs = self.with.len();
@@ -63,7 +64,8 @@ impl ByTurns {
     }
 }
 
-/// Results of the turns without, and of those with, of which each pair has one. The order alternates.
+/// Runs `run` once without (`false`) and once with (`true`) for each pair, and returns the results without and those with.
+/// The order alternates.
 pub(crate) fn alternate<T>(pairs: usize, mut run: impl FnMut(bool) -> Result<T>) -> Result<[Vec<T>; 2]> {
     let mut turns = [Vec::new(), Vec::new()];
     for pair in 0..pairs {
@@ -90,14 +92,14 @@ mod tests {
     }
 
     #[test]
-    fn a_load_that_comes_and_goes_leaves_the_ratio() {
+    fn a_load_that_varies_does_not_change_the_ratio() {
         let turns = ByTurns { without: vec![9.0, 90.0, 18.0], with: vec![4.5, 45.0, 9.0] };
         assert_eq!(turns.ratio(), 0.5);
         assert!(turns.check_ratio("response", ..=0.75).is_ok_and(|said| said.contains("ratio 0.50")));
     }
 
     #[test]
-    fn no_effect_and_no_number_are_disproved() {
+    fn a_ratio_of_one_and_a_ratio_that_is_not_a_number_are_disproved() {
         let same = ByTurns { without: vec![9.0; 3], with: vec![9.0; 3] };
         let error = same.check_ratio("response", ..=0.75).expect_err("no effect").to_string();
         assert!(error.contains("ratio 1.00"), "{error}");

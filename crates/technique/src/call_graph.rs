@@ -1,4 +1,5 @@
-//! A call graph from traced calls, and its file: how often each routine called each other one, and the time spent there.
+//! A call graph from traced calls: how often each routine called each other one, and the time spent there. It can be written
+//! to a file.
 //!
 //! gprof knows the times of routines by sampling, and divides the time of a routine among its callers by the number of
 //! their calls. Here each call is traced, so that the time of an arc is that of its own calls.
@@ -23,8 +24,8 @@
 //! # }
 //! ```
 //!
-//! It is a [`trace::Monitor`](super::trace) with one entry for each pair of routines: a span costs as much as there, and a
-//! store more at its beginning and end.
+//! The graph is a [`trace::Monitor`](super::trace) with one entry for each pair of routines. A span costs as much as a span
+//! of that monitor, and one store more at its beginning and at its end.
 //!
 //! Source: Kraemer, slide 38; S. L. Graham and others, *gprof: a Call Graph Execution Profiler* (1982).
 
@@ -40,25 +41,26 @@ use syscost_platform::error::{Error, Result};
 #[derive(Debug)]
 pub struct CallGraph<N> {
     routines: Vec<&'static str>,
-    /// One for each pair of caller and routine, caller by caller; the last caller is what is outside of all routines.
+    /// One entry for each pair of caller and routine, caller by caller. The last caller stands for code outside of all
+    /// routines.
     arcs: Monitor<N>,
-    /// The innermost routine.
+    /// The index of the innermost routine whose span is open.
     inside: Cell<usize>,
 }
 
 /// The calls of one routine by another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallArc {
-    /// `None` for calls from outside of all routines.
+    /// The calling routine; `None` for calls from outside of all routines.
     pub caller: Option<&'static str>,
     /// The routine that was called.
     pub routine: &'static str,
-    /// Their number and times, in units of the clock.
+    /// The number of calls and their times, in units of the clock.
     pub tally: Tally,
 }
 
 impl<N: Fn() -> u64 + Copy> CallGraph<N> {
-    /// A graph of these routines by the clock `now`, switched off.
+    /// A graph of these routines, which reads times from the clock `now`; it starts switched off.
     pub fn new(routines: &[&'static str], now: N) -> Self {
         let pairs = routines.repeat(routines.len() + 1);
         Self {
@@ -84,12 +86,12 @@ impl<N: Fn() -> u64 + Copy> CallGraph<N> {
         CallSpan { _span, inside: &self.inside, caller }
     }
 
-    /// The cost of an empty span, as of [`Monitor::probe_cost`].
+    /// The cost of an empty span, as in [`Monitor::probe_cost`].
     pub fn probe_cost(&self) -> ProbeCost {
         self.arcs.probe_cost()
     }
 
-    /// The arcs with a call that has ended, caller by caller, and last those from outside of all routines.
+    /// The arcs with at least one ended call, caller by caller; the arcs from outside of all routines are last.
     pub fn arcs(&self) -> Vec<CallArc> {
         let count = self.routines.len();
         let arc = |(at, (routine, tally)): (usize, (&'static str, Tally))| CallArc {
@@ -136,7 +138,7 @@ impl<N: Fn() -> u64 + Copy> CallGraph<N> {
     }
 }
 
-/// A time in a routine, from its creation to its drop.
+/// An open span of a routine, from its creation to its drop.
 #[must_use = "a span that is dropped at once measures nothing"]
 pub struct CallSpan<'a, N: Fn() -> u64 + Copy> {
     _span: Span<'a, N>,
@@ -157,7 +159,7 @@ mod tests {
 
     const ROUTINES: [&str; 3] = ["main", "left", "shared"];
 
-    /// `main` calls `shared` once itself and three times through `left`, and each call takes another time.
+    /// `main` calls `shared` once itself and three times through `left`; each of the calls takes a different time.
     fn run(graph: &CallGraph<impl Fn() -> u64 + Copy>, time: &Cell<u64>) {
         let pass = |steps| time.set(time.get() + steps);
         let _main = graph.open_span(0);
@@ -193,7 +195,7 @@ mod tests {
         let expected = [
             (Some("main"), "left", 3, 45, 30),
             (Some("main"), "shared", 1, 100, 100),
-            // Divided by the number of calls, as gprof does it, it would be three quarters of 115.
+            // gprof would divide by the number of calls and report three quarters of 115.
             (Some("left"), "shared", 3, 15, 15),
             (None, "main", 1, 146, 1),
         ];
@@ -209,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_holds_both_and_a_directory_is_named() {
+    fn the_file_holds_profile_and_graph_and_an_unwritable_path_is_named_in_the_error() {
         let (graph, directory) = (traced(), tempfile::tempdir().expect("a directory"));
         let path = directory.path().join("profile");
         graph.write_profile(&path, "steps").expect("written");
@@ -224,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_graph_that_is_off_sees_nothing_and_keeps_the_nesting() {
+    fn a_graph_that_is_off_records_nothing_and_keeps_the_nesting() {
         let time: &Cell<u64> = Box::leak(Box::default());
         let graph = CallGraph::new(&ROUTINES, || time.get());
         let main = graph.open_span(0);

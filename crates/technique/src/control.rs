@@ -8,10 +8,10 @@
 //!               └──────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! The control parameter is an amount of work or of memory: the more, the slower are commands. A [`ControlParameter`]
-//! applies its value to the system, one of four:
+//! The control parameter is an amount of work or of memory: the larger it is, the slower are commands. A [`ControlParameter`]
+//! applies its value to one of four systems:
 //!
-//! | parameter | what less of it does |
+//! | parameter | effect of a lower value |
 //! |---|---|
 //! | [`Background`] | suspends background processes |
 //! | [`Batch`] | suspends jobs of users, and accepts no other meanwhile |
@@ -25,7 +25,7 @@
 //!
 //! Processes are suspended and resumed by SIGSTOP and SIGCONT, which needs no privileges for children.
 //!
-//! Source: slides 72 to 85 of the [module's](super) own; stability by the Jury criterion (E. I. Jury, 1964), jitter by
+//! Source: slides 72 to 85 of the [module's](super) slides; stability by the Jury criterion (E. I. Jury, 1964), jitter by
 //! the variance of an ARMA(2, 1) process (Box and Jenkins, 1970).
 
 mod background;
@@ -46,7 +46,7 @@ pub use policy::{Halving, Plant, Policy, Proportional, Stepwise, Transient};
 pub struct Step {
     /// The performance index.
     pub index: f64,
-    /// The index minus the goal, or of throughput the goal minus the index; positive if the system is too slow or uses too
+    /// The index minus the goal; for throughput, the goal minus the index. Positive if the system is too slow or uses too
     /// much memory.
     pub error: f64,
     /// The new control parameter.
@@ -63,12 +63,12 @@ pub struct Controller<P> {
 }
 
 impl<P: Policy> Controller<P> {
-    /// Keeps `index` at `goal` by a parameter between 0 and `limit`, which it starts at.
+    /// A controller that keeps `index` at `goal` by a parameter between 0 and `limit`. The parameter starts at `limit`.
     pub fn new(index: PerformanceIndex, goal: f64, policy: P, limit: f64) -> Self {
         Self { index, goal, policy, limit, parameter: limit }
     }
 
-    /// Starts at another value of the parameter.
+    /// The same controller with another initial value of the parameter.
     pub fn with_initial_parameter(self, parameter: f64) -> Self {
         Self { parameter: parameter.clamp(0.0, self.limit), ..self }
     }
@@ -78,13 +78,14 @@ impl<P: Policy> Controller<P> {
         self.parameter
     }
 
-    /// Takes the measurement of one command. At the end of a block it updates the parameter and returns the step.
+    /// Takes the measurement of one command. At the end of a block it updates the parameter and returns the step; otherwise
+    /// it returns `None`.
     pub fn add_transaction(&mut self, transaction: &Transaction) -> Option<Step> {
         let index = self.index.add_transaction(transaction)?;
         Some(self.step(index))
     }
 
-    /// As [`add_transaction`](Self::add_transaction), of one value as in [`PerformanceIndex::add_response`].
+    /// Like [`add_transaction`](Self::add_transaction), but takes one value as in [`PerformanceIndex::add_response`].
     pub fn add_response(&mut self, response: f64) -> Option<Step> {
         let index = self.index.add_response(response)?;
         Some(self.step(index))
@@ -97,18 +98,18 @@ impl<P: Policy> Controller<P> {
     }
 }
 
-/// The least limit of a memory group, bytes: with less the kernel ends processes, since not even their stacks fit.
+/// The smallest limit of a memory group, bytes. With less, the kernel ends processes, since not even their stacks fit.
 const LEAST_MEMORY: u64 = 1 << 20;
 
 /// A control parameter of a system: an amount of work or memory.
 pub trait ControlParameter {
-    /// What it is, with its unit.
+    /// The parameter's name, with its unit.
     fn name(&self) -> &'static str;
 
-    /// Applies a value, rounded to what can be set.
+    /// Applies a value, rounded to one that can be set.
     ///
     /// # Errors
-    /// The kernel refuses the signal or the limit.
+    /// An error where the kernel refuses the signal or the limit.
     fn apply(&mut self, value: f64) -> Result<()>;
 }
 
@@ -158,7 +159,7 @@ mod tests {
     use crate::index::Quantity;
     use std::time::Duration;
 
-    /// Less work is allowed where responses are too long, and where answers are too far apart.
+    /// The controller allows less work where responses are too long, and where answers are too far apart.
     #[test]
     fn a_low_throughput_and_a_long_response_both_ask_for_less() {
         let slow = Duration::from_millis(500);

@@ -1,11 +1,11 @@
-//! The fraction of a program's time that is spent in a part of it, from a trace that has perturbed both.
+//! The fraction of a program's time that is spent in a part of it, estimated from a trace that has perturbed both.
 //!
-//! A probe around each call adds to the measured time of the part, and more to that of the whole, so that their
-//! quotient is wrong. With the measured cost of a probe and the number of probes both times can be corrected; or the
-//! time of the whole is taken from a run without probes.
+//! A probe around each call adds to the measured time of the part, and more to that of the whole, so that their quotient is
+//! wrong. The measured cost of a probe and the number of probes correct both times. Alternatively, the time of the whole is
+//! taken from a run without probes.
 //!
 //! The cost of a probe around an empty body may differ from its cost in a program, where it overlaps with other
-//! instructions or delays them. [`ProbeCost::from_traced_runs`] measures it there, by additional probes.
+//! instructions or delays them. [`ProbeCost::from_traced_runs`] measures the cost in the program, by additional probes.
 //!
 //! The naive fraction is not always too small: it is pulled towards the share `inside / (inside + outside)` of the
 //! probe's cost that falls into the measured part, and is too large if the true fraction is less than that.
@@ -15,9 +15,9 @@
 /// The cost of one probe, in any unit of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ProbeCost {
-    /// The part of it that is measured as time of the part: between the two readings of the clock.
+    /// The part of the cost that is measured as time of the part: between the two readings of the clock.
     pub inside: f64,
-    /// The rest, which only the whole contains.
+    /// The rest of the cost, which only the time of the whole contains.
     pub outside: f64,
 }
 
@@ -39,21 +39,21 @@ pub struct Traced {
     pub part: f64,
     /// Measured time of the whole, including the probes.
     pub whole: f64,
-    /// Calls of the part, each with one probe.
+    /// The number of calls of the part, each with one probe.
     pub calls: u64,
-    /// The cost of one call that the probe does not include: passing arguments, jump and return. Zero for a probe
-    /// around the call.
+    /// The cost of one call that lies outside of the probe: passing arguments, jump and return. Zero for a probe around the
+    /// call.
     pub call: f64,
 }
 
 /// Three estimates of the same fraction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimates {
-    /// From both times as measured.
+    /// The quotient of both times as measured.
     pub naive: f64,
-    /// From both times less the cost of the probes, and plus that of the calls.
+    /// The quotient of both times after the cost of the probes is subtracted and that of the calls is added.
     pub corrected: f64,
-    /// From the corrected time of the part and the time of a run without probes.
+    /// The corrected time of the part divided by the time of a run without probes.
     pub of_uninstrumented: f64,
 }
 
@@ -75,20 +75,21 @@ impl Traced {
 mod tests {
     use super::*;
 
-    /// 1000 calls of 40 ns in a program of 100 µs; a call costs 2 ns of them. A probe costs 25 inside and 15 outside.
+    /// 1000 calls of 40 ns in a program of 100 µs; the call itself takes 2 of the 40 ns. A probe costs 25 ns inside and 15 ns
+    /// outside.
     const PROBE: ProbeCost = ProbeCost { inside: 25.0, outside: 15.0 };
     const TRACED: Traced =
         Traced { part: 38_000.0 + 25_000.0, whole: 100_000.0 + 40_000.0, calls: 1000, call: 2.0 };
 
     #[test]
-    fn corrected_the_fraction_is_the_true_one() {
+    fn the_corrected_fraction_is_the_true_one() {
         let Estimates { naive, corrected, of_uninstrumented } = TRACED.estimate_fraction(PROBE, 100_000.0);
         assert_eq!((corrected, of_uninstrumented), (0.4, 0.4));
         assert_eq!(naive, 0.45);
     }
 
     #[test]
-    fn more_of_a_probe_tells_what_it_costs_in_its_place() {
+    fn additional_probes_measure_the_cost_of_one_in_the_program() {
         let read_again = Traced { part: TRACED.part + 25_000.0, ..TRACED };
         let twice = Traced { whole: TRACED.whole + 40_000.0, ..TRACED };
         assert_eq!(ProbeCost::from_traced_runs(&TRACED, &read_again, &twice), PROBE);
@@ -97,13 +98,13 @@ mod tests {
     }
 
     #[test]
-    fn probes_pull_a_fraction_towards_the_share_that_they_see_of_themselves() {
+    fn probes_pull_the_naive_fraction_towards_their_inside_share() {
         let mostly = Traced { part: 70_000.0 + 25_000.0, call: 0.0, ..TRACED };
         assert!(mostly.estimate_fraction(PROBE, 100_000.0).naive < 0.7);
     }
 
     #[test]
-    fn a_probe_that_costs_nothing_changes_nothing() {
+    fn a_probe_without_cost_leaves_all_estimates_equal() {
         let traced = Traced { part: 3.0, whole: 10.0, calls: 5, call: 0.0 };
         let same = traced.estimate_fraction(ProbeCost::default(), 10.0);
         assert_eq!(same, Estimates { naive: 0.3, corrected: 0.3, of_uninstrumented: 0.3 });

@@ -2,8 +2,8 @@
 //!
 //! The state is a list of variables with names. A [`Condition`] compares a variable with a number or tests one of its
 //! bits; conditions are combined by `&`, `|` and `!`. While the condition is true, the system is *in the state*: the
-//! change to true is the event. An [`EventRegister`] is loaded with a condition, as the register of a hardware monitor
-//! with a code, and sees the variables after each change, or at each sample.
+//! change to true is the event. An [`EventRegister`] is loaded with a condition, as the register of a hardware monitor is
+//! loaded with a code. It is shown the variables after each change, or at each sample.
 //!
 //! ```
 //! use std::time::Duration;
@@ -20,8 +20,8 @@
 //! # }
 //! ```
 //!
-//! If it sees every change, all measures are exact. If it sees samples, the fraction of time is an estimate, and entries
-//! are missed ([`super::visit`]).
+//! A register that is shown every change computes all measures exactly. From samples, the fraction of time is an estimate,
+//! and entries are missed ([`super::visit`]).
 //!
 //! Source: Kraemer, slides 2 to 4, 15 to 17 and 22.
 
@@ -40,22 +40,22 @@ pub const fn variable(name: &'static str) -> Variable {
 }
 
 impl Variable {
-    /// It has this value.
+    /// The condition that the variable has this value.
     pub fn equals(self, value: u64) -> Condition {
         self.compared(Comparison::Equal, value)
     }
 
-    /// It is this value or more.
+    /// The condition that the variable is this value or more.
     pub fn at_least(self, value: u64) -> Condition {
         self.compared(Comparison::AtLeast, value)
     }
 
-    /// It is this value or less.
+    /// The condition that the variable is this value or less.
     pub fn at_most(self, value: u64) -> Condition {
         self.compared(Comparison::AtMost, value)
     }
 
-    /// The bit of this number is set, the lowest being 0. Bits from 64 on are never set.
+    /// The condition that the bit of this number is set; the lowest bit is 0. Bits from 64 on are never set.
     pub fn has_bit(self, bit: u32) -> Condition {
         self.compared(Comparison::HasBit, u64::from(bit))
     }
@@ -77,7 +77,7 @@ enum Comparison {
     HasBit,
 }
 
-/// A term over variables that are named, or numbered by their places in the state.
+/// A term whose variables are names, or indices into the state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Term<V> {
     Compared { variable: V, comparison: Comparison, value: u64 },
@@ -111,7 +111,7 @@ impl Not for Condition {
 }
 
 impl Term<&'static str> {
-    /// The same term over the places of the variables.
+    /// The same term with each name replaced by its index in `variables`.
     fn resolve(self, variables: &[&str]) -> Result<Term<usize>> {
         let both = |terms: Box<[Self; 2]>| {
             let [a, b] = *terms;
@@ -159,7 +159,7 @@ fn place_of(name: &str, variables: &[&str]) -> Result<usize> {
 pub enum Edge {
     /// The condition has become true: the event.
     Entered,
-    /// It has become false.
+    /// The condition has become false.
     Left,
 }
 
@@ -168,7 +168,7 @@ pub enum Edge {
 pub struct EventRegister {
     term: Term<usize>,
     variables: Vec<&'static str>,
-    /// The place of the variable of type B, and its values.
+    /// The index of the auxiliary variable of type B, and its recorded values.
     auxiliary: Option<(usize, OnEntry<f64>)>,
     inside: bool,
     entries: CountMeasure,
@@ -176,11 +176,11 @@ pub struct EventRegister {
 }
 
 impl EventRegister {
-    /// Measures the event that `condition` becomes true, from `now` on. The state consists of these variables, in this
-    /// order, and is at first outside of the condition.
+    /// A register that measures, from `now` on, the event that `condition` becomes true. The state consists of these
+    /// variables, in this order. At first the system counts as outside of the state.
     ///
     /// # Errors
-    /// [`Error::Usage`] if the condition names another variable.
+    /// [`Error::Usage`] if the condition names a variable that is not listed.
     pub fn new(variables: &[&'static str], condition: Condition, now: Duration) -> Result<Self> {
         Ok(Self {
             term: condition.0.resolve(variables)?,
@@ -192,7 +192,7 @@ impl EventRegister {
         })
     }
 
-    /// Also records the value of the variable `name` at each entry, with space for `values`.
+    /// Also records the value of the variable `name` at each entry, in a buffer for `values` values.
     ///
     /// # Errors
     /// [`Error::Usage`] if there is no such variable.
@@ -201,11 +201,11 @@ impl EventRegister {
         Ok(Self { auxiliary, ..self })
     }
 
-    /// Looks at the state at `now`, and answers whether the event has happened since the last look, or its end. It does not
-    /// allocate.
+    /// Takes the state at `now`, and returns whether the event has begun or ended since the last call; `None` without a
+    /// change. It does not allocate.
     ///
     /// # Panics
-    /// The state has another number of variables.
+    /// If the state has another number of variables.
     #[inline]
     pub fn observe(&mut self, now: Duration, state: &[u64]) -> Option<Edge> {
         assert_eq!(state.len(), self.variables.len(), "the state has one value for each variable");
@@ -225,7 +225,7 @@ impl EventRegister {
         Some(Edge::Entered)
     }
 
-    /// Type A: the entries since the last call, and the interval.
+    /// Type A: the number of entries since the last call, and the length of that interval.
     pub fn end_interval(&mut self, now: Duration) -> Visits {
         self.entries.end_interval(now)
     }
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn comparisons_are_at_their_bounds_what_they_say() {
+    fn comparisons_are_exact_at_their_bounds() {
         let queue = |value| [value, 0];
         let around = [queue(2), queue(3), queue(4)];
         assert_eq!(holds(variable("queue").equals(3), around), [false, true, false]);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn connectives_have_the_tables_of_boolean_functions() {
+    fn connectives_have_the_truth_tables_of_boolean_functions() {
         let (a, b) = (variable("queue").equals(1), variable("flags").equals(1));
         let all = [[0, 0], [0, 1], [1, 0], [1, 1]];
         assert_eq!(holds(a.clone() & b.clone(), all), [false, false, false, true]);
@@ -280,9 +280,9 @@ mod tests {
         assert_eq!(holds(a.clone() & !b.clone() | !a & b, all), [false, true, true, false]);
     }
 
-    /// A queue that is traced: the measures are those that its times give by hand.
+    /// A traced queue: the measures equal the values computed by hand from its times.
     #[test]
-    fn all_three_types_are_exact_if_every_change_is_seen() {
+    fn all_three_measures_are_exact_if_every_change_is_observed() {
         let condition = variable("queue").at_least(2) & !variable("flags").has_bit(0);
         let register = register(condition).with_auxiliary("queue", 8);
         let mut register = register.expect("it is there");
@@ -293,12 +293,12 @@ mod tests {
         let end = Duration::from_secs(10);
         assert_eq!(register.end_interval(end).count, 2);
         assert_eq!(register.values_on_entry().expect("asked for").values(), [3.0, 4.0]);
-        // From 2 to 5 and from 7 to 8.
+        // In the state from 2 to 5 and from 7 to 8.
         assert_eq!(register.fraction_of_time(end), Some(0.4));
     }
 
     #[test]
-    fn a_variable_that_there_is_not_is_named_with_those_that_there_are() {
+    fn an_unknown_variable_is_named_together_with_the_known_ones() {
         let condition = !(variable("queue").equals(1) & variable("disk").equals(1));
         let error =
             EventRegister::new(&VARIABLES, condition, Duration::ZERO).expect_err("no disk").to_string();
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_allocates_nothing() {
+    fn an_observation_allocates_nothing() {
         let condition = variable("queue").at_least(2) | variable("flags").has_bit(1);
         let mut register = register(condition).with_auxiliary("flags", 4).expect("it is there");
         let counted = allocation_counter::measure(|| {

@@ -10,25 +10,26 @@ use std::ops::Range;
 use syscost_platform::error::{Error, Result};
 use syscost_platform::ptrace::step_each;
 
-/// The most instructions that are stepped.
+/// The maximum number of instructions that are stepped.
 const LIMIT: u64 = 30_000;
-/// The longest gap in a function that a jump skips or that aligns a loop, bytes. Beyond it another function begins.
+/// The longest gap inside a function, bytes: code that a jump skips, or that aligns a loop. Beyond it another function
+/// begins.
 const GAP: usize = 96;
 
-/// The addresses of the instructions that `run` executes in the function at address `function`, without those of
-/// functions that it calls.
+/// The address range of the instructions that `run` executes in the function at address `function`, without functions that it
+/// calls.
 ///
 /// # Errors
-/// The kernel or a sandbox refuses `ptrace`; [`Error::Usage`] if `run` does not call the function.
+/// An error where the kernel or a sandbox refuses `ptrace`; [`Error::Usage`] if `run` does not call the function.
 pub fn executed_range(function: usize, run: impl FnOnce()) -> Result<Range<usize>> {
-    let (mut last, mut came) = (function, false);
+    let (mut last, mut was_called) = (function, false);
     step_each(run, LIMIT, |step| {
-        came |= step.address == function;
-        if came && (function..=last + GAP).contains(&step.address) {
+        was_called |= step.address == function;
+        if was_called && (function..=last + GAP).contains(&step.address) {
             last = last.max(step.address);
         }
     })?;
-    if came {
+    if was_called {
         return Ok(function..last + 1);
     }
     Err(Error::Usage(format!(

@@ -1,4 +1,4 @@
-//! A monitor that reads the memory of another process without its cooperation, as DMA reads that of another machine.
+//! A monitor that reads the memory of another process without its cooperation, as DMA reads the memory of another machine.
 //!
 //! The measured program keeps counters or a buffer for its own purposes, and calls no probe. The monitor knows the number of the
 //! process and the address of the region, from a file or the environment, and copies the whole region by process_vm_readv(2).
@@ -15,7 +15,7 @@
 //! # }
 //! ```
 //!
-//! A copy takes time: its words may be of different moments, so that sums over them are exact only while the program rests.
+//! A copy takes time: its words may be of different moments. Sums over them are exact only while the program does not write.
 //!
 //! Source: Kraemer, slide 63.
 
@@ -34,16 +34,16 @@ pub struct ForeignMemory {
 }
 
 impl ForeignMemory {
-    /// The region of `words` words at an address of a process.
+    /// The region of `words` words at `address` in the memory of `process`.
     pub fn new(process: i32, address: usize, words: usize) -> Self {
         Self { process, address, words }
     }
 
-    /// Copies the region.
+    /// Copies the region and returns its words.
     ///
     /// # Errors
-    /// [`Error::Missing`] where the kernel refuses; [`Error::Disturbed`] if the process has ended, or the region is not in its
-    /// memory.
+    /// [`Error::Missing`] where the kernel refuses the copy; [`Error::Disturbed`] if the process has ended, or if the region
+    /// is not in its memory.
     pub fn read(&self) -> Result<Vec<u64>> {
         let mut bytes = vec![0; size_of::<u64>() * self.words];
         let region = RemoteIoVec { base: self.address, len: bytes.len() };
@@ -75,7 +75,7 @@ mod tests {
     use std::process::{Command, Stdio};
 
     #[test]
-    fn the_words_are_those_of_the_region_and_no_others() {
+    fn exactly_the_words_of_the_region_are_read() {
         let words: Vec<u64> = (0..10_000).collect();
         let own = std::process::id() as i32;
         let read =
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_region_or_a_process_that_there_is_not_is_named() {
+    fn a_missing_region_or_process_is_named_in_the_error() {
         let own = std::process::id() as i32;
         let nowhere = ForeignMemory::new(own, 16, 2).read().expect_err("no page is there").to_string();
         assert!(nowhere.contains("has no 16 bytes at 0x10"), "{nowhere}");

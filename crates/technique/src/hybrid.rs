@@ -1,12 +1,12 @@
 //! A hybrid monitor: the measured program writes events into interface registers, and another machine, here another
 //! CPU, reads and counts them.
 //!
-//! There are three interfaces. With one slot and one flag ([`OneWay`]) the sender never waits, and an event that was
-//! not yet received is overwritten; that is right if the receiver is fast. With a second flag ([`TwoWay`]) the sender
-//! waits until the slot is free: no event is lost, and the wait perturbs the program. A [`Ring`] of slots corresponds
-//! to DMA into the monitor's memory: no event is lost, and the sender waits only if it is full.
+//! There are three interfaces. With one slot and one flag ([`OneWay`]) the sender never waits, and overwrites an event that
+//! was not yet received; that is acceptable if the receiver is fast. With a second flag ([`TwoWay`]) the sender waits until
+//! the slot is free: no event is lost, and the wait perturbs the program. A [`Ring`] of slots corresponds to DMA into the
+//! monitor's memory: no event is lost, and the sender waits only if the ring is full.
 //!
-//! An event has 32 bits: the lower eight are its [`event_kind`], the others number the events, so that one received twice is
+//! An event has 32 bits. The lower eight are its [`event_kind`]; the others number the events, so that a repeated event is
 //! recognised.
 //!
 //! Source: Kraemer, slides 10, 57, 58 and 62 to 71.
@@ -19,7 +19,7 @@ use syscost_platform::arch::register_loop;
 use syscost_platform::error::{Error, Result};
 use syscost_platform::partner::{Class, Kind, Partner, Task};
 
-/// An event from its number, of which 24 bits are kept, and its kind.
+/// The event with this kind and this number, of which the lower 24 bits are kept.
 #[inline(always)]
 pub fn encode_event(number: u64, kind: u8) -> u32 {
     (number as u32) << 8 | u32::from(kind)
@@ -33,14 +33,14 @@ pub fn event_kind(event: u32) -> u8 {
 
 /// The interface between the two machines, with one sender and one receiver.
 pub trait Interface: Default + Send + Sync + 'static {
-    /// Sends an event; `false` if the receiver takes none for several seconds.
+    /// Sends an event; returns `false` if the receiver takes no event for several seconds.
     fn send(&self, event: u32) -> bool;
 
-    /// Receives an event, if there is one, and passes it to `process`; whether there was one.
+    /// Receives an event, if there is one, and passes it to `process`. Returns whether there was one.
     fn receive(&self, process: impl FnOnce(u32)) -> bool;
 }
 
-/// Polls that take several seconds, after which the other side is taken for dead.
+/// The number of polls, which take several seconds, after which the other side counts as dead.
 const PATIENCE: u32 = 1 << 28;
 
 #[inline(always)]
@@ -72,11 +72,11 @@ impl Interface for OneWay {
 
     #[inline(always)]
     fn receive(&self, process: impl FnOnce(u32)) -> bool {
-        // A load alone leaves the cache line with the sender.
+        // A plain load leaves the cache line with the sender.
         if !self.f1.load(Relaxed) {
             return false;
         }
-        // An event that is sent between these two lines is received twice, and this one is lost.
+        // If the sender overwrites the event between these two lines, the new event is received twice, and this one is lost.
         self.f1.swap(false, Acquire);
         process(self.r.load(Relaxed));
         true
@@ -121,14 +121,14 @@ impl Interface for TwoWay {
     }
 }
 
-/// Slots of a [`Ring`].
+/// The number of slots of a [`Ring`].
 const SLOTS: usize = 1 << 12;
 
 /// The position of one side, on a cache line of its own.
 #[derive(Default)]
 #[repr(align(128))]
 struct Side {
-    /// Events that it has sent or received.
+    /// The number of events that this side has sent or received.
     place: AtomicUsize,
     /// The position of the other side when it was last read.
     seen: AtomicUsize,
@@ -181,7 +181,7 @@ impl Interface for Ring {
     }
 }
 
-/// The counts of the monitor, which only its thread writes.
+/// The counts of the monitor; only its thread writes them.
 struct Board {
     counts: [AtomicU64; 256],
     received: AtomicU64,
@@ -191,7 +191,7 @@ struct Board {
     last: AtomicU64,
 }
 
-/// A value that is no event.
+/// A value that no event has.
 const NONE: u64 = u64::MAX;
 
 impl Board {
@@ -221,16 +221,16 @@ impl Board {
 pub struct Tally {
     /// Received events.
     pub received: u64,
-    /// Of these, repetitions of the event before.
+    /// Received events that repeat the event before.
     pub repeated: u64,
-    /// Sum of the received events, modulo 2⁶⁴, for a comparison with the sum of those sent.
+    /// The sum of the received events, modulo 2⁶⁴, to be compared with the sum of the sent events.
     pub sum: u64,
-    /// Received events of each kind.
+    /// The number of received events of each kind.
     pub counts: [u64; 256],
 }
 
 impl Tally {
-    /// Different events that were received.
+    /// The number of different events that were received.
     pub fn distinct_events(&self) -> u64 {
         self.received - self.repeated
     }
@@ -244,11 +244,11 @@ pub struct Observer<I> {
 }
 
 impl<I: Interface> Observer<I> {
-    /// Starts the monitor on a CPU. For each event it also executes a loop of `turns` iterations, which simulates a
-    /// slower monitor.
+    /// Starts the monitor on a CPU. For each event it also executes a loop of `turns` iterations, which simulates a slower
+    /// monitor.
     ///
     /// # Errors
-    /// The kernel refuses the thread or the CPU.
+    /// An error where the kernel refuses the thread or the CPU.
     pub fn start(cpu: usize, turns: u64) -> Result<Self> {
         const POLLS: u32 = 1 << 10;
         let (interface, board) = (Arc::new(I::default()), Arc::new(Board::new()));
@@ -284,7 +284,7 @@ impl<I: Interface> Observer<I> {
     /// Waits until the monitor has received `event`, the last one sent, and returns what it has received.
     ///
     /// # Errors
-    /// As of [`wait_for`](Self::wait_for).
+    /// The errors of [`wait_for`](Self::wait_for).
     pub fn tally_after(&mut self, event: u32) -> Result<Tally> {
         self.wait_for(event)?;
         Ok(self.tally())
@@ -330,7 +330,7 @@ mod tests {
     use syscost_platform::cpu;
     use syscost_platform::testing::print_skipped;
 
-    /// Sends events of four kinds to another CPU; skips with a sentence if there is none.
+    /// Sends events of four kinds to another CPU; prints why and returns `None` if there is no other CPU.
     fn send<I: Interface>(events: u64, turns: u64) -> Option<Tally> {
         let Some(other) = cpu::find_other_cpu(cpu::current_cpu()) else {
             print_skipped("one CPU, and the measuring machine needs another");
@@ -347,26 +347,26 @@ mod tests {
         (0..events).map(|number| u64::from(encode_event(number, (number % 4) as u8))).sum()
     }
 
-    fn is_whole<I: Interface>(events: u64, turns: u64) {
+    fn assert_no_event_is_lost<I: Interface>(events: u64, turns: u64) {
         let Some(tally) = send::<I>(events, turns) else { return };
         assert_eq!((tally.received, tally.repeated, tally.sum), (events, 0, sum(events)));
         assert_eq!(tally.counts[..5], [events / 4, events / 4, events / 4, events / 4, 0]);
     }
 
     #[test]
-    fn two_flags_lose_nothing() {
-        is_whole::<TwoWay>(2_000, 0);
-        is_whole::<TwoWay>(200, 1_000);
+    fn two_flags_lose_no_event() {
+        assert_no_event_is_lost::<TwoWay>(2_000, 0);
+        assert_no_event_is_lost::<TwoWay>(200, 1_000);
     }
 
     #[test]
-    fn a_ring_loses_nothing_even_when_it_is_full() {
-        is_whole::<Ring>(3 * SLOTS as u64, 0);
-        is_whole::<Ring>(2 * SLOTS as u64, 100);
+    fn a_ring_loses_no_event_even_when_it_is_full() {
+        assert_no_event_is_lost::<Ring>(3 * SLOTS as u64, 0);
+        assert_no_event_is_lost::<Ring>(2 * SLOTS as u64, 100);
     }
 
     #[test]
-    fn one_flag_loses_what_a_slow_monitor_does_not_take_in_time() {
+    fn one_flag_loses_events_that_a_slow_monitor_does_not_take_in_time() {
         let Some(tally) = send::<OneWay>(100_000, 10_000) else { return };
         assert!(
             tally.distinct_events() >= 1 && tally.distinct_events() < 100_000,

@@ -1,5 +1,5 @@
-//! The damped performance index: one number for the current performance of a system, from what is measured of each
-//! command: its response time, the throughput, or the memory in use ([`Quantity`]).
+//! The damped performance index: one number for the current performance of a system. It is computed from one measured
+//! quantity of each command: response time, throughput, or memory in use ([`Quantity`]).
 //!
 //! A *block* is n consecutive commands; R(k) is the mean of block k, or a percentile of it ([`BlockStatistic`]).
 //! Control that reacts to each command is jittery, so the index changes once for each block, and only in part:
@@ -14,30 +14,30 @@
 //! | change by a step | lacks λᵏ of the step after k blocks: [`blocks_to_settle`] |
 //! | scatter with the standard deviation σ | scatters with σ·√((1−λ) / (n(1+λ))): [`index_jitter`] |
 //!
-//! Source: slides 72 and 76 to 82 of the [module's](super) own.
+//! Source: slides 72 and 76 to 82 of the [module's](super) slides.
 
 use std::time::Duration;
 use syscost_platform::error::{Error, Result};
 use syscost_statistic::{mean, percentile};
 
-/// What the values of a block are condensed into.
+/// The statistic that represents the values of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum BlockStatistic {
-    /// Their mean; of throughput, commands over time.
+    /// The mean of the values; for throughput, the number of commands divided by their time.
     #[default]
     Mean,
-    /// This percentile of them, 0 to 100, interpolated linearly. A block of n says little of percentiles above
-    /// 100·(1 − 1/n).
+    /// This percentile of the values, 0 to 100, interpolated linearly. A block of n commands says little about percentiles
+    /// above 100·(1 − 1/n).
     Percentile(f64),
 }
 
-/// What is measured of each command.
+/// The quantity that is measured of each command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Quantity {
-    /// From the command to its answer, seconds.
+    /// Time from the command to its answer, seconds.
     #[default]
     ResponseTime,
-    /// Answers per second. It is the only one that is better the higher it is.
+    /// Answers per second. It is the only quantity whose higher values are better.
     Throughput,
     /// Resident memory of the process that answers, bytes.
     MemoryUse,
@@ -53,9 +53,9 @@ impl Quantity {
 /// The measurement of one command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transaction {
-    /// From the command to its answer.
+    /// Time from the command to its answer.
     pub response: Duration,
-    /// From the answer of the command before to this one's.
+    /// Time from the previous command's answer to this answer.
     pub since_last: Duration,
     /// Resident memory of the process that answered, bytes.
     pub resident: u64,
@@ -90,7 +90,7 @@ impl PerformanceIndex {
         Ok(Self { block, damping, quantity, statistic, values: Vec::new(), value: None })
     }
 
-    /// The index of another quantity.
+    /// The same index for another quantity.
     pub fn with_quantity(self, quantity: Quantity) -> Self {
         Self { quantity, ..self }
     }
@@ -108,17 +108,18 @@ impl PerformanceIndex {
         }
     }
 
-    /// The quantity that it is an index of.
+    /// The measured quantity of this index.
     pub fn quantity(&self) -> Quantity {
         self.quantity
     }
 
-    /// Starts at a known value.
+    /// The same index with a known initial value.
     pub fn with_initial_value(self, value: f64) -> Self {
         Self { value: Some(value), ..self }
     }
 
-    /// Takes the measurement of one command; at the end of a block, the new index in the unit of its quantity.
+    /// Takes the measurement of one command. At the end of a block it returns the new index in the unit of its quantity;
+    /// otherwise `None`.
     pub fn add_transaction(&mut self, transaction: &Transaction) -> Option<f64> {
         self.add_response(match self.quantity {
             Quantity::ResponseTime => transaction.response.as_secs_f64(),
@@ -127,8 +128,8 @@ impl PerformanceIndex {
         })
     }
 
-    /// Takes one value in the caller's unit: the response time of a command, the memory in use, or for an index of
-    /// throughput the time since the answer before. At the end of a block, the new index.
+    /// Takes one value in the caller's unit: the response time of a command, the memory in use, or, for throughput, the time
+    /// since the last answer. At the end of a block it returns the new index; otherwise `None`.
     pub fn add_response(&mut self, response: f64) -> Option<f64> {
         self.values.push(response);
         if self.values.len() < self.block as usize {
@@ -142,7 +143,8 @@ impl PerformanceIndex {
         Some(now)
     }
 
-    /// R(k). A rate is the inverse of a time, and its high percentile that of a low one.
+    /// R(k) of the current block. For throughput it is the inverse of a time, so a high percentile of the rate is a low one
+    /// of the times.
     fn condense_block(&self) -> f64 {
         let is_rate = self.quantity == Quantity::Throughput;
         let condensed = match self.statistic {
@@ -182,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn it_moves_once_a_block() {
+    fn the_index_changes_once_per_block() {
         let mut index = index(3, 0.5);
         let moved: Vec<_> = [1.0, 2.0, 3.0, 10.0, 10.0, 10.0, 7.0].map(|r| index.add_response(r)).to_vec();
         assert_eq!(moved, [None, None, Some(2.0), None, None, Some(6.0), None]);
@@ -211,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn its_jitter_is_the_closed_form() {
+    fn the_jitter_is_that_of_the_closed_form() {
         for (block, damping) in [(1, 0.0), (1, 0.8), (8, 0.5), (32, 0.9)] {
             let (mut index, mut random) = (index(block, damping).with_initial_value(0.0), Random::new(7));
             let mut values = Vec::new();
@@ -246,7 +248,7 @@ mod tests {
             since_last: Duration::from_millis(2 * ms),
             resident,
         };
-        // One answer after 200 ms and one after 300 ms more are four a second, and not the mean of five and 3.3.
+        // Two answers in 500 ms, after 200 and 300 ms, are four per second, and not the mean of the rates 5 and 3.3.
         let both = [transaction(100, 10), transaction(150, 30)];
         let value = |quantity, statistic| {
             let index = index(2, 0.0).with_quantity(quantity).with_statistic(statistic);
@@ -261,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_index_is_refused() {
+    fn invalid_parameters_of_an_index_are_refused() {
         assert!(PerformanceIndex::new(0, 0.5).is_err());
         for damping in [-0.1, 1.0, f64::NAN] {
             let refused = PerformanceIndex::new(1, damping).expect_err("no damping").to_string();

@@ -1,11 +1,11 @@
-//! How often each instruction is executed, by a trap after every one of them.
+//! How often each instruction of a program is executed, counted by a trap after every instruction.
 //!
 //! This is the software method: exact, without special hardware, and some ten thousand times slower than the program.
 //! The hardware method uses a performance counter; the hybrid method sends each instruction to another CPU
 //! ([`super::hybrid`]).
 //!
-//! Instructions are distinguished by opcode, without prefixes, and by the three extension bits if several instructions
-//! share an opcode. On AArch64 it is the upper byte of the instruction. [`count_kinds`] counts them by
+//! Instructions are distinguished by opcode, without prefixes. If several instructions share an opcode, the three extension
+//! bits distinguish them. On AArch64 the opcode is the upper byte of the instruction. [`count_kinds`] counts instructions by
 //! [kind](InstructionKind) instead: branches, loads and stores, arithmetic, vectors, system calls.
 //!
 //! Source: Kraemer, slides 59 to 62; Intel SDM vol. 2A, appendix A; Arm ARM, *A64 instruction set encoding*.
@@ -24,7 +24,7 @@ use syscost_platform::ptrace::{Step, step_each};
 pub struct Opcode {
     /// The opcode map: 0 for one byte, 1 after `0f`, 2 after `0f 38`, 3 after `0f 3a`.
     pub map: u8,
-    /// The byte in that map.
+    /// The byte that selects the instruction in that map.
     pub byte: u8,
     /// The extension bits, if several instructions share the byte.
     pub extension: Option<u8>,
@@ -38,13 +38,13 @@ impl Display for Opcode {
     }
 }
 
-/// An instruction as far as its kind depends on it.
+/// The parts of an instruction that determine its kind.
 #[cfg(target_arch = "x86_64")]
 struct Decoded {
     opcode: Opcode,
-    /// The byte behind the opcode, which names the operands where there are any (ModRM).
+    /// The byte behind the opcode, which names the operands if there are any (ModRM).
     operands: u8,
-    /// By the encoding of vectors: VEX or EVEX.
+    /// Whether the encoding is one of vector instructions: VEX or EVEX.
     is_vector: bool,
 }
 
@@ -72,7 +72,7 @@ impl Decoded {
         Self { opcode: Opcode { map, byte, extension }, operands, is_vector }
     }
 
-    /// One of two kinds, by whether an operand is in memory.
+    /// The first kind if an operand is in memory, the second if all are in registers.
     fn by_operand(&self, in_memory: InstructionKind, in_registers: InstructionKind) -> InstructionKind {
         if self.operands >> 6 == 0b11 { in_registers } else { in_memory }
     }
@@ -84,7 +84,7 @@ fn opcode(code: [u8; 8]) -> Opcode {
     Decoded::from_code(code).opcode
 }
 
-/// The opcode of this instruction: of RISC-V the major one, of other processors its first byte.
+/// The opcode of this instruction: on RISC-V the major opcode, on other processors the first byte.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn opcode(code: [u8; 8]) -> Opcode {
     Opcode {
@@ -100,24 +100,24 @@ fn opcode(code: [u8; 8]) -> Opcode {
     Opcode { map: 0, byte: code[3], extension: None }
 }
 
-/// Executions of each instruction.
+/// The number of executions of each instruction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frequencies {
     counts: BTreeMap<Opcode, u64>,
 }
 
 impl Frequencies {
-    /// Executions of all instructions.
+    /// The number of executions of all instructions.
     pub fn total(&self) -> u64 {
         self.counts.values().sum()
     }
 
-    /// Executions of one instruction.
+    /// The number of executions of one instruction.
     pub fn count(&self, opcode: Opcode) -> u64 {
         self.counts.get(&opcode).copied().unwrap_or(0)
     }
 
-    /// Each instruction with its count and its share of all, the most frequent first.
+    /// Each instruction with its count and its share of all executions, the most frequent first.
     pub fn sorted_by_count(&self) -> Vec<(Opcode, u64, f64)> {
         let all = self.total() as f64;
         let mut rows: Vec<_> =
@@ -127,19 +127,19 @@ impl Frequencies {
     }
 }
 
-/// Instructions after which stepping gives up. A step takes some 4 µs, and 20 in a guest.
+/// The number of instructions after which stepping gives up. A step takes some 4 µs, and some 20 µs in a guest.
 const LIMIT: u64 = 100_000;
 
-/// Counts the instructions of `turns` iterations of `run`: the difference between a run of that many and one of twice
-/// as many, each in a forked child. `None` if one has more than a hundred thousand instructions.
+/// Counts the instructions of `turns` iterations of `run`. The count is the difference between a run of `turns` iterations
+/// and a run of twice as many, each in a forked child. `None` if a run has more than a hundred thousand instructions.
 ///
 /// # Errors
-/// The kernel or a sandbox refuses `ptrace`.
+/// An error where the kernel or a sandbox refuses `ptrace`.
 pub fn count_instructions(run: impl FnMut(u64), turns: u64) -> Result<Option<Frequencies>> {
     Ok(count_by(opcode, run, turns)?.map(|counts| Frequencies { counts }))
 }
 
-/// As [`count_instructions`], by kind. Kinds without an instruction are left out.
+/// Like [`count_instructions`], but counts by kind. Kinds without an instruction are left out.
 ///
 /// ```
 /// use syscost_technique::instruction_frequency::{InstructionKind, count_kinds};
@@ -153,12 +153,12 @@ pub fn count_instructions(run: impl FnMut(u64), turns: u64) -> Result<Option<Fre
 /// ```
 ///
 /// # Errors
-/// As of [`count_instructions`].
+/// The errors of [`count_instructions`].
 pub fn count_kinds(run: impl FnMut(u64), turns: u64) -> Result<Option<BTreeMap<InstructionKind, u64>>> {
     count_by(InstructionKind::from_code, run, turns)
 }
 
-/// Counts instructions by what `key` reads of their code.
+/// Counts instructions by the key that `key` computes from their code.
 fn count_by<K: Ord>(
     key: fn([u8; 8]) -> K,
     mut run: impl FnMut(u64),
@@ -207,9 +207,9 @@ mod tests {
         );
     }
 
-    /// What the assembly says: two a turn, one of each.
+    /// The assembly has two instructions per turn, one of each opcode.
     #[test]
-    fn stepping_counts_the_instructions_that_are_written_there() {
+    fn stepping_counts_the_instructions_of_the_assembly() {
         let seen = count_instructions(arch::register_loop, 100).expect("traced").expect("short");
         assert_eq!(seen.total(), 200);
         let counts: Vec<_> =
@@ -219,15 +219,15 @@ mod tests {
 
     #[test]
     #[cfg(target_arch = "x86_64")]
-    fn a_chain_of_multiplications_is_one() {
+    fn a_chain_of_multiplications_is_counted_as_multiplications() {
         let seen = count_instructions(|n| _ = arch::multiply_chain(n), 640).expect("traced").expect("short");
         let imul = Opcode { map: 1, byte: 0xaf, extension: None };
         assert_eq!((seen.count(imul), seen.total()), (640, 660));
     }
 
-    /// The mix of its assembly, turn by turn.
+    /// The counts follow the mix of the assembly, turn by turn.
     #[test]
-    fn the_kinds_of_a_known_loop_are_those_that_are_written_there() {
+    fn the_kinds_of_a_known_loop_are_those_of_its_assembly() {
         use InstructionKind::{Arithmetic, Branch, LoadStore, Other, SystemCall, Vector};
         let seen = count_kinds(|n| _ = arch::mixed_loop(n), 50).expect("traced").expect("short");
         let per_turn =
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_not_answered_by_half() {
+    fn a_run_beyond_the_limit_has_no_count() {
         assert_eq!(count_instructions(arch::register_loop, 1 << 30).expect("traced"), None);
     }
 }

@@ -1,19 +1,19 @@
-//! The fraction of time for which the CPU and at least k of n channels are busy at once: `IO_OVERLAP(k, X)` of the
-//! slides.
+//! The fraction of time for which the CPU and at least k of n channels are busy at once: `IO_OVERLAP(k, X)` in the slides.
 //!
-//! A hardware monitor combines many signals into one: CPU busy *and* at least k channels busy. With k = 0 that is the
-//! utilisation of the CPU. A clock samples the signal 2ᴺ times, and a [counter](super::pulse) of its ones *is* the
+//! A hardware monitor combines many signals into one: CPU busy *and* at least k channels busy. With k = 0 this is the
+//! utilisation of the CPU. A clock samples the signal 2ᴺ times, and a [counter](super::pulse) of the samples that found it on
+//! *is* the
 //! fraction. [`Monitor::io_overlap`] is the call of the slides: it clears the counter, starts the monitor, and blocks
 //! until the monitor has taken all samples.
 //!
-//! The result is near the truth if the signal has many transitions meanwhile, and if the clock is not synchronous with
-//! it: otherwise it reads 0 or 1 whatever is true. The time between two samples is therefore random and exponentially
-//! distributed, so that samples see time averages (Wolff 1982).
+//! The result is near the truth if the signal has many transitions during the sampling, and if the clock is not synchronous
+//! with it. A synchronous clock reads 0 or 1, whatever the true fraction. The time between two samples is therefore random
+//! and exponentially distributed, so that samples see time averages (Wolff 1982).
 //!
 //! [`Signals`] are the wires: one bit for the CPU and one for each channel. [`Busy`] sets a bit during an operation and
 //! keeps an exact_overlap trace, from which [`exact_overlap`] computes the true fraction.
 //!
-//! Source: slides 20 to 26 of the [module's](super) own; R. W. Wolff, *Poisson Arrivals See Time Averages* (1982).
+//! Source: slides 20 to 26 of the [module's](super) slides; R. W. Wolff, *Poisson Arrivals See Time Averages* (1982).
 
 mod disk_load;
 
@@ -32,9 +32,9 @@ pub use disk_load::{Finished, Load};
 pub struct Signals(AtomicU64);
 
 impl Signals {
-    /// The most channels.
+    /// The maximum number of channels.
     pub const CHANNELS: usize = 63;
-    /// The wire of the CPU. That of channel c, counted from 0, is c + 1.
+    /// The index of the CPU's wire. Channel c, counted from 0, has the wire c + 1.
     pub const CPU: usize = 0;
 
     fn set_wire(&self, wire: usize, busy: bool) {
@@ -54,7 +54,7 @@ impl Signals {
 /// A monitor that samples an overlap.
 #[derive(Clone, Copy, Debug)]
 pub struct Monitor {
-    /// The mean time between two samples. If it is much longer than the states last, samples are independent.
+    /// The mean time between two samples. Samples are independent if it is much longer than the signal stays on or off.
     pub period: Duration,
     /// The seed of the random times.
     pub seed: u64,
@@ -65,10 +65,10 @@ pub struct Monitor {
 pub struct Overlap {
     /// The fraction of time with its interval of 95 %, which allows for correlated samples.
     pub fraction: Interval,
-    /// Begin of the sampling and time of the last sample, nanoseconds of the monotonic clock.
+    /// Times of the sampling's begin and of the last sample, nanoseconds of the monotonic clock.
     pub window: (u64, u64),
-    /// Whether the monitor ran in the real-time class. In the ordinary class it runs when the CPU is idle, and finds it
-    /// idle too often.
+    /// Whether the monitor ran in the real-time class. In the ordinary class it mostly gets a CPU when that CPU is idle, and
+    /// thus finds it idle too often.
     pub real_time: bool,
     /// All samples, in order of time.
     pub samples: Vec<Sample>,
@@ -77,15 +77,15 @@ pub struct Overlap {
 /// One sample of the wires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// It was taken between these two times, nanoseconds of the monotonic clock.
+    /// The times just before and just after the sample, nanoseconds of the monotonic clock.
     pub between: (u64, u64),
     /// Whether the CPU and at least k channels were busy.
     pub on: bool,
 }
 
 impl Monitor {
-    /// IO_OVERLAP(k, X): blocks until 2ᴺ samples were taken, and returns X. The monitor runs in the real-time class if
-    /// that is allowed.
+    /// IO_OVERLAP(k, X): blocks until 2ᴺ samples are taken, and returns X. The monitor runs in the real-time class if the
+    /// kernel allows that.
     ///
     /// # Errors
     /// [`Error::Kernel`] where the kernel refuses the thread of the monitor.
@@ -100,11 +100,11 @@ impl Monitor {
         })
     }
 
-    /// Takes 2ᴺ samples of any signal in the calling thread, which sleeps between them. `is_on` reads the signal: that of a
-    /// running machine, for example, by `syscost monitor --overlap K`.
+    /// Takes 2ᴺ samples of any signal in the calling thread, which sleeps between them. `is_on` reads the signal, which may
+    /// be that of a running machine (`syscost monitor --overlap K`).
     ///
     /// # Errors
-    /// The first error of `is_on`.
+    /// The first error that `is_on` returns.
     pub fn sample_signal<const N: u32>(&self, mut is_on: impl FnMut() -> Result<bool>) -> Result<Overlap> {
         let class = RealTime::enter(1);
         let (mut gap, mut counter) = (exponential_gaps(self.period, self.seed), PulseCounter::<N>::default());
@@ -113,8 +113,8 @@ impl Monitor {
         let begun = now();
         let mut last = begun;
         loop {
-            // Counted from the time of the last sample, not from its deadline: samples that were due while the monitor
-            // waited for a CPU would all be taken at once, as one sample that counts several times.
+            // The gap counts from the time of the last sample, not from its deadline. Otherwise all samples that were due
+            // while the monitor waited for a CPU would be taken at once, as one sample that counts several times.
             Nanosleep.sleep_until(Duration::from_nanos(last + gap()));
             let before = now();
             let on = is_on()?;
@@ -129,20 +129,20 @@ impl Monitor {
     }
 }
 
-/// Exponentially distributed times between samples, nanoseconds.
+/// Returns a generator of exponentially distributed times between samples, nanoseconds.
 pub(crate) fn exponential_gaps(mean: Duration, seed: u64) -> impl FnMut() -> u64 {
     let (mut random, mean) = (Random::new(seed), mean.as_nanos() as f64);
     move || (-mean * random.unit().ln()) as u64
 }
 
-/// A wire with its trace.
+/// One wire and the trace of its busy times.
 pub struct Busy<'a> {
     signals: &'a Signals,
     wire: usize,
     trace: Trace,
 }
 
-/// Begin and end of each time for which a wire was on, nanoseconds of the monotonic clock, in order.
+/// Begin and end of each period in which a wire was on, nanoseconds of the monotonic clock, in order.
 pub type Trace = Vec<(u64, u64)>;
 
 impl<'a> Busy<'a> {
@@ -151,7 +151,7 @@ impl<'a> Busy<'a> {
         Self { signals, wire, trace: Vec::with_capacity(1 << 16) }
     }
 
-    /// The wire is on while `f` runs.
+    /// Switches the wire on while `f` runs, and returns what `f` returns.
     pub fn busy_while<T>(&mut self, f: impl FnOnce() -> T) -> T {
         self.signals.set_wire(self.wire, true);
         let from = clock_gettime_ns(libc::CLOCK_MONOTONIC);
@@ -162,13 +162,13 @@ impl<'a> Busy<'a> {
         value
     }
 
-    /// Its trace.
+    /// Returns the trace of the wire.
     pub fn into_trace(self) -> Trace {
         self.trace
     }
 }
 
-/// The exact fraction of a window for which the CPU and at least `k` channels were busy, from their traces.
+/// The exact fraction of `window` for which the CPU and at least `k` channels were busy, computed from their traces.
 pub fn exact_overlap(cpu: &[(u64, u64)], channels: &[Trace], k: u32, window: (u64, u64)) -> f64 {
     let clipped = |t: u64| t.clamp(window.0, window.1);
     let edges = |trace: &[(u64, u64)], wire: usize| -> Vec<(u64, usize, i32)> {
@@ -176,7 +176,7 @@ pub fn exact_overlap(cpu: &[(u64, u64)], channels: &[Trace], k: u32, window: (u6
     };
     let mut all = edges(cpu, Signals::CPU);
     all.extend(channels.iter().enumerate().flat_map(|(at, trace)| edges(trace, at + 1)));
-    // The sums count between two edges only, so that a wire that goes off and on at once counts as on.
+    // The sums count between two edges only, so that a wire that is switched off and on at the same time counts as on.
     all.sort_unstable();
     let (mut cpu_busy, mut channels_busy, mut since, mut sum) = (0, 0, window.0, 0);
     for (at, wire, change) in all {
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_by_chance_reads_the_truth() {
+    fn a_random_clock_reads_the_true_fraction() {
         const SAMPLES: u32 = 1 << 14;
         let (mut gap, mut at) = (exponential_gaps(Duration::from_nanos(1_000), 3), 0);
         // On for the first 480 ns of every microsecond.
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overlap_asks_for_the_cpu_and_for_at_least_k() {
+    fn an_overlap_requires_the_cpu_and_at_least_k_channels() {
         let signals = Signals::default();
         signals.set_wire(1, true);
         signals.set_wire(3, true);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_is_blocked_until_all_samples_are_taken() {
+    fn the_caller_is_blocked_until_all_samples_are_taken() {
         let signals = Signals::default();
         signals.set_wire(Signals::CPU, true);
         let monitor = Monitor { period: Duration::from_micros(50), seed: 1 };
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overlap_is_what_is_common_to_all() {
+    fn the_overlap_of_traces_is_their_intersection() {
         let cpu = [(0, 40), (60, 100)];
         let channels = [vec![(20, 70)], vec![(30, 50), (50, 65), (90, 200)]];
         let shares = [0, 1, 2, 3].map(|k| exact_overlap(&cpu, &channels, k, (0, 100)));
@@ -239,14 +239,14 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_outside_the_window_does_not_count() {
+    fn times_outside_the_window_do_not_count() {
         assert_eq!(exact_overlap(&[(0, 50), (90, 1000)], &[], 0, (40, 100)), 20.0 / 60.0);
         assert_eq!(exact_overlap(&[(0, 50)], &[], 0, (60, 100)), 0.0);
         assert_eq!(exact_overlap(&[], &[], 0, (5, 5)), 0.0);
     }
 
     #[test]
-    fn a_wire_is_on_while_something_lasts() {
+    fn a_wire_is_on_while_its_function_runs() {
         let signals = Signals::default();
         let mut busy = Busy::new(&signals, Signals::CPU);
         assert!(busy.busy_while(|| signals.is_overlapping(0)));

@@ -15,33 +15,33 @@
 use super::Interval;
 use syscost_platform::error::{Error, Result};
 
-/// A check of known values, which are left as they are or shifted on purpose.
+/// A check of known values, which are either left as they are or shifted on purpose.
 #[derive(Clone, Copy, Debug)]
 pub struct Known {
     is_moved: bool,
 }
 
 impl Known {
-    /// Truths as they are.
+    /// A check against the values as they are.
     pub const fn with_actual_truth() -> Self {
         Self { is_moved: false }
     }
 
-    /// Truths moved up by the width of the interval, and by 1 where it has none: outside of each interval that holds
-    /// them.
+    /// A check against shifted values. Each value is moved up by more than the width of the interval, or by 1 if the width is
+    /// 0, so that an interval that holds the value does not hold the shifted one.
     pub const fn with_moved_truth() -> Self {
         Self { is_moved: true }
     }
 
-    /// Moved if one of these words is `--moved`, else as they are.
+    /// Shifts the values if one of the arguments is `--moved`; otherwise leaves them.
     pub fn from_arguments(mut arguments: impl Iterator<Item = String>) -> Self {
         Self { is_moved: arguments.any(|argument| argument == "--moved") }
     }
 
-    /// The sentence that `truth` lies in the interval that was found.
+    /// Checks that `truth` lies in the interval `found`, and returns a sentence that says so.
     ///
     /// # Errors
-    /// [`Error::Disproved`] if it does not, or is no number.
+    /// [`Error::Disproved`] if it lies outside or is not a number.
     pub fn check_truth(self, what: &str, truth: f64, found: Interval) -> Result<String> {
         let truth = truth + if self.is_moved { shift_out_of(found) } else { 0.0 };
         let Interval { estimate, low, high } = found;
@@ -57,7 +57,7 @@ impl Known {
     }
 }
 
-/// More than the width of an interval.
+/// A distance that is greater than the width of an interval.
 fn shift_out_of(Interval { low, high, .. }: Interval) -> f64 {
     let width = high - low;
     if width > 0.0 { 1.01 * width } else { 1.0 }
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_truth_within_holds_and_moved_it_never_does() {
+    fn a_value_in_the_interval_passes_and_a_moved_one_fails() {
         for found in [Interval::exactly(7.0), Interval::around(7.0, 1e-6), Interval::around(7.2, 0.2)] {
             for truth in [found.low, found.high] {
                 assert!(
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_holds_nothing() {
+    fn a_value_that_is_not_a_number_fails() {
         assert!(Known::with_actual_truth().check_truth("it", f64::NAN, Interval::around(0.0, 1.0)).is_err());
         assert!(Known::with_actual_truth().check_truth("it", 0.0, Interval::around(f64::NAN, 1.0)).is_err());
     }

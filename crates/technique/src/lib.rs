@@ -1,9 +1,8 @@
-//! Techniques of performance measurement: counting, tracing, sampling, their own cost, and control by what was
-//! measured.
+//! Techniques of performance measurement: counting, tracing, sampling, the cost of these, and control by the measured values.
 //!
 //! A *measure* of a state is of type A (how often it was entered), of type B (the value of a variable at each entry) or
 //! of type C (the fraction of time spent in it): [`state_measure`]. The state may be defined by the user's conditions on
-//! variables: [`event_register`]. A monitor decides when to look:
+//! variables: [`event_register`]. Monitors differ in when they look at the state:
 //!
 //! | monitor | looks | measures | weakness |
 //! |---|---|---|---|
@@ -13,21 +12,22 @@
 //! | [`hybrid`] | from another CPU | A and C of events sent there | loses events, or delays the sender |
 //! | [`sampled_hybrid`] | from another CPU, at random times | C, with an interval, without any wait | misses short states |
 //! | [`foreign_memory`] | from another process, which copies memory of the program | what the program counts itself | words of different moments |
-//! | [`steering`] | at random times, and changes what it collects on request, in several processes at once | A, B or C | misses short states |
-//! | [`probe_point`] | at places that are patched while the program runs | A and B | a call a pass, also without a probe |
+//! | [`steering`] | at random times; what it collects changes on request, in several processes at once | A, B or C | misses short states |
+//! | [`probe_point`] | at places that are patched while the program runs | A and B | each pass costs a call, also without a probe |
 //! | [`instruction_frequency`] | after each instruction | the count of each instruction | ten thousand times slower |
 //!
-//! [`visit`] computes what sampling misses and counts twice, [`seek`] what it makes of a measure of type B. [`profile`]
-//! finds the tenth of a program that takes nine tenths of its time, and [`call_graph`] writes it to a file with the
-//! callers of each routine. [`probe_effect`] counts the switches and faults that a probe adds.
+//! [`visit`] computes which visits sampling misses or counts twice; [`seek`] shows how sampling falsifies a measure of type
+//! B. [`profile`] finds the tenth of a program that takes nine tenths of its time, and [`call_graph`] writes a profile to a
+//! file with the callers of each routine. [`probe_effect`] counts the context switches and page faults that a probe adds.
 //!
-//! Control: [`index`] damps a measured performance, [`control`] closes a loop over it, and [`multiprogramming`]
-//! controls how many jobs share a memory. [`virtual_clock`] is the time of one process, with a timer on it.
-//! [`io_overlap`] measures for which share of the time the CPU and its channels are busy at once.
+//! Control: [`index`] damps a measured performance, [`control`] closes a loop over it, and [`multiprogramming`] controls how
+//! many jobs share a memory. [`virtual_clock`] reads the CPU time of one process and runs a timer on it. [`io_overlap`]
+//! measures for which share of the time the CPU and its channels are busy at once.
 //!
-//! [`queue_model`] is calibrated by one measurement and held against another. [`time_line`] places events of several
-//! machines on one line, with the error of each; [`logical_time`] orders them by cause and effect. [`known`] is how an experiment ends: the truth lies in its interval.
-//! [`by_turns`] measures a quantity with and without control, or with and without a probe, and judges their ratio.
+//! [`queue_model`] is calibrated by one measurement and compared with another. [`time_line`] places events of several
+//! machines on one time line, with the error of each; [`logical_time`] orders them by cause and effect. [`known`] ends an
+//! experiment: it checks that the true value lies in the measured interval. [`by_turns`] measures a quantity with and without
+//! control, or with and without a probe, and judges their ratio.
 //!
 //! For most modules an example of the same name compares the result with a known truth: `cargo run --release --example
 //! sampling`.

@@ -1,16 +1,16 @@
 //! Events of several threads or machines in the order of cause and effect, without a common clock.
 //!
-//! Each [`Stream`] has a logical clock, which an event advances. A message carries the time of its sender, and its
-//! receiver's clock advances beyond that. Then an event that is the cause of another has the lower time, whatever the
-//! clocks of the machines say. [`merge`] puts the events of all streams into one such order; of two events that are
-//! independent the order is arbitrary, and the same in every merge.
+//! Each [`Stream`] has a logical clock, which each event advances. A message carries the time of its sender, and its
+//! receiver's clock advances beyond that time. So an event that causes another one has the lower time, whatever the clocks of
+//! the machines show. [`merge`] puts the events of all streams into one such order. Two independent events have an arbitrary
+//! order, which is the same in every merge.
 //!
-//! A *cut* is a prefix of each stream. It is a state that the whole system can have been in only if it holds no message
-//! that was received and not yet sent. [`snapshot_at`] cuts all streams at one logical time, so that this is always so,
-//! and lists the messages that are under way. A cut at equal moments of clocks that differ, or at equal numbers of
-//! events, has no such property: [`is_consistent`] judges it.
+//! A *cut* is a prefix of each stream. The whole system can have been in that state only if each message that the cut holds
+//! as received is also sent in it. [`snapshot_at`] cuts all streams at one logical time, which guarantees this, and lists the
+//! messages in transit. A cut at equal readings of clocks that differ, or at equal numbers of events, has no such guarantee:
+//! [`is_consistent`] judges it.
 //!
-//! The [`Detail`] of a stream is chosen for what is to be measured. Events beyond it are counted and not kept; the clock
+//! The [`Detail`] of a stream is chosen for the measurement. Events of finer detail are counted and not kept. The clock
 //! advances with each of them, so that the order of the others is the same.
 //!
 //! ```
@@ -26,15 +26,15 @@
 //! assert_eq!(order, ["request", "request", "answer", "answer"]);
 //! ```
 //!
-//! A program writes its events to a file by an [`EventLog`], and [`CausalOrder`] releases what arrives from several such files
-//! in the order of cause and effect: `syscost monitor --hosts LIST --events` shows it.
+//! A program writes its events to a file by an [`EventLog`]. [`CausalOrder`] releases the events of several such files in the
+//! order of cause and effect: `syscost monitor --hosts LIST --events` shows it.
 //!
 //! [`super::time_line`] places the events of several clocks in real time instead, each with its error.
 //!
-//! [`merge`] has all events at once. A monitor of several machines asks one after the other ([`CausalOrder`]): it may have
-//! heard of the reception of a message, and not yet of its sending. Such an event is held back, and with it all that its
-//! stream did later, until the sending has arrived. What is released is therefore in an order of cause and effect, whatever
-//! the clocks of the machines say and in whatever order the machines answer.
+//! [`merge`] needs all events at once. A monitor of several machines reads one machine after the other ([`CausalOrder`]), and
+//! may receive the reception of a message before its sending. Such an event is held back, together with all later events of
+//! its stream, until the sending has arrived. The released events are therefore in an order of cause and effect, whatever the
+//! clocks of the machines show and in whatever order the machines are read.
 //!
 //! Source: Kraemer, slides 41 and 98 to 102; L. Lamport, *Time, Clocks, and the Ordering of Events in a Distributed
 //! System* (1978); K. M. Chandy and L. Lamport, *Distributed Snapshots* (1985).
@@ -49,7 +49,7 @@ pub use event_log::{EventLog, Logged, parse_line};
 /// A logical time of a stream. Stamps are ordered by time, and those of equal time by stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Stamp {
-    /// Greater than that of each event which is a cause of this one.
+    /// The logical time, which is greater than that of each event that causes this one.
     pub time: u64,
     /// The number of the stream.
     pub stream: usize,
@@ -58,18 +58,18 @@ pub struct Stamp {
 /// A level of detail, the coarsest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Detail {
-    /// What the application does: its transactions.
+    /// The actions of the application: its transactions.
     Application,
     /// The messages between streams.
     Message,
-    /// What happens within one machine: all.
+    /// Events within one machine: all events.
     Machine,
 }
 
-/// What an event has to do with other streams.
+/// The relation of an event to other streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
-    /// Nothing.
+    /// The event concerns its own stream only.
     Local,
     /// A message was sent.
     Sent,
@@ -100,17 +100,17 @@ pub struct Stream<T> {
 }
 
 impl<T> Stream<T> {
-    /// A stream that keeps events up to this level of detail. Each stream needs a number of its own.
+    /// A stream that keeps events up to this level of detail. The number must differ from that of every other stream.
     pub fn new(number: usize, detail: Detail) -> Self {
         Self { last: Stamp { time: 0, stream: number }, detail, events: Vec::new(), left_out: 0 }
     }
 
-    /// Records an event that has nothing to do with other streams.
+    /// Records an event that concerns this stream only.
     pub fn record(&mut self, detail: Detail, what: T) {
         self.add(detail, Link::Local, what);
     }
 
-    /// Records that a message is sent. The stamp must travel with it.
+    /// Records that a message is sent. The message must carry the returned stamp.
     pub fn send(&mut self, what: T) -> Stamp {
         self.add(Detail::Message, Link::Sent, what)
     }
@@ -130,25 +130,25 @@ impl<T> Stream<T> {
         self.last
     }
 
-    /// The events that were kept.
+    /// The events that the stream has kept, in order.
     pub fn events(&self) -> &[Event<T>] {
         &self.events
     }
 
-    /// Events beyond the level of detail.
+    /// The number of events of finer detail, which were not kept.
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
 }
 
-/// The events of all streams in one order: each after its causes.
+/// The events of all streams in one order, in which each event follows its causes.
 pub fn merge<T>(streams: &[Stream<T>]) -> Vec<&Event<T>> {
     let mut all: Vec<_> = streams.iter().flat_map(Stream::events).collect();
     all.sort_by_key(|event| event.stamp);
     all
 }
 
-/// The events up to a level of detail, in their order.
+/// The events up to a level of detail, in the given order.
 pub fn select_detail<'a, T>(events: &[&'a Event<T>], detail: Detail) -> Vec<&'a Event<T>> {
     events.iter().copied().filter(|event| event.detail <= detail).collect()
 }
@@ -156,13 +156,13 @@ pub fn select_detail<'a, T>(events: &[&'a Event<T>], detail: Detail) -> Vec<&'a 
 /// A state of all streams at one logical time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot<'a, T> {
-    /// The number of events of each stream that are in it.
+    /// The number of events of each stream that the snapshot holds.
     pub events: Vec<usize>,
-    /// The messages that are sent in it and not yet received, by their sending, in the order of their stamps.
+    /// The sendings of the messages that are sent and not yet received, in the order of their stamps.
     pub in_transit: Vec<&'a Event<T>>,
 }
 
-/// The state after all events up to a logical time. It is consistent for any time.
+/// The state after all events up to a logical time. It is consistent at every time.
 ///
 /// # Errors
 /// [`Error::Usage`] if a stream was recorded without its messages.
@@ -185,7 +185,7 @@ pub fn snapshot_at<T>(streams: &[Stream<T>], time: u64) -> Result<Snapshot<'_, T
     Ok(Snapshot { events, in_transit: in_transit.into_values().collect() })
 }
 
-/// Whether a cut with this number of events of each stream holds the sending of each message whose reception it holds.
+/// Whether a cut holds the sending of each message whose reception it holds. `events` is the number of events of each stream.
 pub fn is_consistent<T>(streams: &[Stream<T>], events: &[usize]) -> bool {
     let sent = events_in(streams, events).filter(|event| event.link == Link::Sent);
     let sent: BTreeSet<Stamp> = sent.map(|event| event.stamp).collect();
@@ -200,7 +200,7 @@ fn events_in<'a, T>(streams: &'a [Stream<T>], events: &[usize]) -> impl Iterator
     streams.iter().zip(events).flat_map(|(stream, count)| &stream.events[..(*count).min(stream.events.len())])
 }
 
-/// Events that are to be released in an order of cause and effect.
+/// Events of several streams that are to be released in an order of cause and effect.
 #[derive(Clone, Debug)]
 pub struct CausalOrder<T> {
     streams: BTreeMap<usize, Arriving<T>>,
@@ -209,7 +209,7 @@ pub struct CausalOrder<T> {
 /// A stream of which some events have arrived.
 #[derive(Clone, Debug)]
 struct Arriving<T> {
-    /// The times of its first event that arrived, of the last, and of the last that was released.
+    /// The logical times of its first arrived, last arrived and last released event.
     first: u64,
     last: u64,
     released: u64,
@@ -223,8 +223,8 @@ impl<T> Default for CausalOrder<T> {
 }
 
 impl<T> CausalOrder<T> {
-    /// Adds the next event of its stream. One that does not come after the last event of its stream is a repetition, and is
-    /// dropped.
+    /// Adds the next event of its stream. An event that does not come after the last one of its stream is a repetition, and
+    /// is dropped.
     pub fn add(&mut self, event: Event<T>) {
         let Stamp { time, stream } = event.stamp;
         let fresh = || Arriving { first: time, last: 0, released: 0, held: VecDeque::new() };
@@ -235,7 +235,7 @@ impl<T> CausalOrder<T> {
         }
     }
 
-    /// Releases all events whose causes have been released, in their order.
+    /// Releases all events whose causes have been released, in an order of cause and effect.
     pub fn release(&mut self) -> Vec<Event<T>> {
         let mut released = Vec::new();
         while let Some(stream) = self.next_ready_stream() {
@@ -247,7 +247,7 @@ impl<T> CausalOrder<T> {
         released
     }
 
-    /// The stream whose next event has the lowest stamp of those whose causes have been released.
+    /// The stream with the lowest next stamp, among the streams whose next event has all its causes released.
     fn next_ready_stream(&self) -> Option<usize> {
         let next = self.streams.values().filter_map(|stream| stream.held.front());
         next.filter(|event| self.is_cause_released(event))
@@ -258,12 +258,13 @@ impl<T> CausalOrder<T> {
 
     fn is_cause_released(&self, event: &Event<T>) -> bool {
         let Link::Received(sent) = event.link else { return true };
-        // What a stream did before its first event that arrived is past, and cannot come any more.
+        // Events of a stream before its first arrived event are past, and can no longer arrive.
         let is_past = |stream: &Arriving<T>| sent.time < stream.first || sent.time <= stream.released;
         self.streams.get(&sent.stream).is_some_and(is_past)
     }
 
-    /// The streams that are held back: the message that each waits for, and the number of its events.
+    /// For each stream that is held back: its number, the stamp of the message that it waits for, and the number of its held
+    /// events.
     pub fn held_back(&self) -> Vec<(usize, Stamp, usize)> {
         let held = |(number, stream): (&usize, &Arriving<T>)| match stream.held.front()?.link {
             Link::Received(sent) => Some((*number, sent, stream.held.len())),

@@ -1,8 +1,8 @@
-//! What a probe does to its program besides the time that it takes: context switches and page faults, counted with and
-//! without the probe, by turns.
+//! The effect of a probe on its program besides its time: context switches and page faults, counted in alternate runs with
+//! and without the probe.
 //!
 //! A probe that takes longer lets the program be preempted more often; one that waits gives up the CPU; one that records
-//! touches memory. None of that is in the [cost of a probe](super::estimate) around nothing.
+//! touches memory. The [cost of a probe](super::estimate) around an empty body contains none of these.
 //!
 //! ```
 //! use syscost_technique::probe_effect::measure_probe_effect;
@@ -28,14 +28,14 @@ use syscost_platform::error::Result;
 use syscost_platform::process::thread_usage;
 use syscost_statistic::median;
 
-/// What the kernel counted of this thread during one run.
+/// The counts that the kernel kept of this thread during one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunCounts {
-    /// Times it gave up the CPU, to wait.
+    /// How often the thread gave up the CPU, to wait.
     pub voluntary_switches: i64,
-    /// Times it was preempted.
+    /// How often the thread was preempted.
     pub involuntary_switches: i64,
-    /// Page faults that needed no device.
+    /// Page faults that were served without a device.
     pub minor_faults: i64,
     /// Page faults that waited for a device.
     pub major_faults: i64,
@@ -44,14 +44,14 @@ pub struct RunCounts {
 /// The counts of several pairs of runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProbeEffect {
-    /// Of the run of each pair without the probe.
+    /// The counts of each pair's run without the probe.
     pub without: Vec<RunCounts>,
-    /// Of the other run of each pair.
+    /// The counts of each pair's run with the probe.
     pub with: Vec<RunCounts>,
 }
 
 impl ProbeEffect {
-    /// The median over all pairs of what a run with the probe has more of one count.
+    /// The median, over all pairs, of the difference in one count: the run with the probe minus the run without it.
     pub fn added(&self, count: fn(&RunCounts) -> i64) -> f64 {
         let pairs = self.with.iter().zip(&self.without);
         median(&pairs.map(|(with, without)| (count(with) - count(without)) as f64).collect::<Vec<_>>())
@@ -64,11 +64,11 @@ impl ProbeEffect {
     }
 }
 
-/// Runs a program twice for each of `pairs`, with its probes (`true`) and without, and counts what the kernel charges to
-/// the calling thread. The order of the two alternates.
+/// Runs a program twice for each of `pairs`, with its probes (`true`) and without (`false`), and counts the events that the
+/// kernel charges to the calling thread. The order of the two runs alternates.
 ///
 /// # Errors
-/// Those of `run`; the kernel refuses `getrusage`.
+/// The errors of `run`; an error where the kernel refuses `getrusage`.
 pub fn measure_probe_effect(pairs: usize, mut run: impl FnMut(bool) -> Result<()>) -> Result<ProbeEffect> {
     let [without, with] = alternate(pairs, |with| {
         let before = read_counts()?;
@@ -106,7 +106,7 @@ mod tests {
 
     const PAGES: i64 = 64;
 
-    /// A probe that records into fresh memory.
+    /// The probe of this test records into fresh memory.
     #[test]
     fn a_probe_that_touches_fresh_pages_adds_its_faults() {
         let effect = measure_probe_effect(5, |probed| {
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(effect.usual(true, |counts| counts.minor_faults) as i64 / PAGES, 1, "{effect:?}");
     }
 
-    /// A probe that waits for a device.
+    /// The probe of this test waits for a device.
     #[test]
     fn a_probe_that_sleeps_adds_its_switches_and_one_that_does_nothing_adds_none() {
         let added = |nap: Option<Duration>| {
@@ -133,7 +133,7 @@ mod tests {
             };
             measure_probe_effect(5, run).expect("counted").added(|counts| counts.voluntary_switches)
         };
-        // A sleep whose end comes before the switch has none.
+        // A sleep that expires before the thread has switched away adds no context switch.
         let switches = added(Some(Duration::from_micros(50)));
         assert!(switches >= 15.0, "{switches}");
         assert_eq!(added(None), 0.0);

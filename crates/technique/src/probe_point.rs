@@ -2,9 +2,9 @@
 //!
 //! A program has *probe points*: places where a probe may be. Without one a point costs a call that returns at once.
 //! [`ProbePoint::insert_probe`] patches the code of the point while the program runs, so that it jumps to a routine;
-//! [`ProbePoint::remove_probe`] patches it back. Neither stops the program, and no thread of it looks at a flag: the
-//! instruction itself is another. A value is handed over at each pass, so that a probe measures type A (how often) and
-//! type B (which values); two points around a routine measure type C.
+//! [`ProbePoint::remove_probe`] patches it back. Neither stops the program, and no thread tests a flag: the instruction
+//! itself changes. Each pass hands a value to the probe, so that it measures type A (how often) and type B (which values).
+//! Two points around a routine measure type C.
 //!
 //! ```
 //! use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -30,20 +30,20 @@
 //! # }
 //! ```
 //!
-//! The kernel has the same for code that has no such points (uprobes of perf_event_open(2)): a breakpoint, thus a trap
-//! a pass, and privileges. A point of our own takes neither.
+//! The kernel offers the same for code without such points (uprobes of perf_event_open(2)). A uprobe is a breakpoint: each
+//! pass costs a trap, and setting it needs privileges. A [`ProbePoint`] needs neither.
 //!
-//! Source: slides 39 to 41 of the [module's](super) own (hooks in the code, instrumentation added later).
+//! Source: slides 39 to 41 of the [module's](super) slides (hooks in the code, instrumentation added later).
 
 use syscost_platform::error::Result;
 use syscost_platform::patch::Patch;
 
-/// A place in a program where a probe can be put in.
+/// A place in a program where a probe can be inserted.
 pub struct ProbePoint<F>(Patch<F>);
 
 impl<F: Fn(u64) + Sync> ProbePoint<F> {
-    /// A point without its probe, `routine`: called by each thread that passes while the probe is in. A routine that
-    /// panics ends the process.
+    /// A point without a probe. After an insertion each thread that passes calls `routine`, the probe. A routine that panics
+    /// ends the process.
     ///
     /// # Errors
     /// [`Error::Missing`](crate::Error::Missing) on a processor other than x86-64,
@@ -52,13 +52,13 @@ impl<F: Fn(u64) + Sync> ProbePoint<F> {
         Patch::new(routine).map(Self)
     }
 
-    /// Passes the point.
+    /// Passes the point. If the probe is in, it is called with `value`.
     #[inline(always)]
     pub fn pass(&self, value: u64) {
         self.0.execute(value);
     }
 
-    /// Puts the probe in: each pass that begins after this call is seen.
+    /// Inserts the probe. Each pass that begins after this call has returned calls it.
     ///
     /// # Errors
     /// [`Error::Kernel`](crate::Error::Kernel) where membarrier(2) is refused.
@@ -66,15 +66,15 @@ impl<F: Fn(u64) + Sync> ProbePoint<F> {
         self.0.set_jumping(true)
     }
 
-    /// Takes the probe out: no pass that begins after this call is seen.
+    /// Removes the probe. No pass that begins after this call has returned calls it.
     ///
     /// # Errors
-    /// As of [`ProbePoint::insert_probe`].
+    /// The errors of [`ProbePoint::insert_probe`].
     pub fn remove_probe(&self) -> Result<()> {
         self.0.set_jumping(false)
     }
 
-    /// The probe.
+    /// The routine of the probe.
     pub fn routine(&self) -> &F {
         self.0.routine()
     }
@@ -85,13 +85,13 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
-    /// `None` where code is not patched.
+    /// A point with this routine; `None` on a machine where code is not patched.
     fn point<F: Fn(u64) + Sync>(routine: F) -> Option<ProbePoint<F>> {
         syscost_platform::testing::value_or_skip(ProbePoint::new(routine))
     }
 
     #[test]
-    fn what_passes_while_it_is_in_is_seen_and_nothing_else() {
+    fn only_passes_while_the_probe_is_in_are_seen() {
         let sum = AtomicU64::new(0);
         let Some(point) = point(|value| _ = sum.fetch_add(value, SeqCst)) else { return };
         for turn in 0..100 {
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_runs_is_seen_from_one_patch_to_the_next() {
+    fn a_running_thread_is_seen_between_insertion_and_removal() {
         let (seen, passed, ended) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
         let Some(point) = point(|_| _ = seen.fetch_add(1, SeqCst)) else { return };
         std::thread::scope(|scope| {

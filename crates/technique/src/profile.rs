@@ -5,17 +5,17 @@
 /// One routine of a profile.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row<'a> {
-    /// Its name.
+    /// Its name, as the caller gave it.
     pub name: &'a str,
-    /// Its calls.
+    /// The number of its calls.
     pub calls: u64,
-    /// Time in the routine itself, without those that it called, in the caller's unit.
+    /// Time in the routine itself, without the routines that it called, in the caller's unit.
     pub own: f64,
-    /// The share of the total time of this routine and all before it.
+    /// The cumulative share of the total time: that of this routine and of all rows before it.
     pub up_to_here: f64,
 }
 
-/// The profile of routines, given as name, calls and own time: the most expensive first, with cumulative shares.
+/// The profile of routines, each given as name, number of calls and own time. The most expensive routine is first.
 pub fn flat_profile<'a>(routines: impl IntoIterator<Item = (&'a str, u64, f64)>) -> Vec<Row<'a>> {
     let mut rows: Vec<_> =
         routines.into_iter().map(|(name, calls, own)| Row { name, calls, own, up_to_here: 0.0 }).collect();
@@ -29,7 +29,7 @@ pub fn flat_profile<'a>(routines: impl IntoIterator<Item = (&'a str, u64, f64)>)
     rows
 }
 
-/// The share of the routines that together take `share` of the time.
+/// The share of the routines, the most expensive first, that together take `share` of the time.
 pub fn routine_share_for_time(rows: &[Row], share: f64) -> f64 {
     let needed = rows.iter().position(|row| row.up_to_here >= share).map_or(rows.len(), |at| at + 1);
     needed as f64 / rows.len().max(1) as f64
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_of_ten_takes_nine_tenths() {
+    fn one_routine_of_ten_takes_nine_tenths_of_the_time() {
         let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
         let rows = flat_profile(names.map(|name| (name, 1, if name == "g" { 81.0 } else { 1.0 })));
         assert_eq!((rows[0].name, rows[0].up_to_here), ("g", 0.9));

@@ -1,15 +1,15 @@
 //! A fraction of time without a division: after 2^N clock pulses the counter *is* the fraction.
 //!
-//! At each pulse of a clock a counter is incremented if the signal is on. After 2^N pulses the counter, read with N
-//! digits after the binary point, is the fraction of time for which the signal was on. A signal that was always on also
-//! needs the digit before the point: N + 1 bits.
+//! At each pulse of a clock, a counter is incremented if the signal is on. After 2^N pulses the counter, read with N binary
+//! digits after the point, is the fraction of time for which the signal was on. A signal that was always on also needs the
+//! digit before the point: N + 1 bits.
 //!
-//! The result is a sample of size 2^N: the signal must change often in that time and must not be synchronous with the
-//! clock.
+//! The result is a sample of size 2^N. It is right only if the signal changes often in that time and is not synchronous with
+//! the clock.
 //!
 //! Source: Kraemer, slides 19, 20 and 26.
 
-/// Counts pulses at which a signal was on, in intervals of 2^`N` pulses; `N` is at most 63.
+/// A counter of the pulses at which a signal was on, in intervals of 2^`N` pulses; `N` is at most 63.
 #[derive(Clone, Debug, Default)]
 pub struct PulseCounter<const N: u32> {
     pulses: u64,
@@ -21,11 +21,11 @@ pub struct PulseCounter<const N: u32> {
 pub struct BinaryFraction<const N: u32>(u64);
 
 impl<const N: u32> PulseCounter<N> {
-    /// Pulses of an interval.
+    /// The number of pulses in an interval.
     pub const INTERVAL: u64 = 1 << N;
 
-    /// Takes the state of the signal at one pulse. The last pulse of an interval returns the fraction and begins the
-    /// next interval.
+    /// Takes the state of the signal at one pulse. At the last pulse of an interval it returns the fraction and begins the
+    /// next interval; at other pulses it returns `None`.
     #[inline(always)]
     pub fn count_pulse(&mut self, signal: bool) -> Option<BinaryFraction<N>> {
         self.pulses += 1;
@@ -44,7 +44,7 @@ impl<const N: u32> BinaryFraction<N> {
         self.0
     }
 
-    /// The fraction as a number, exact for `N` up to 53.
+    /// The fraction as a floating-point number, exact for `N` up to 53.
     pub fn value(self) -> f64 {
         self.0 as f64 / PulseCounter::<N>::INTERVAL as f64
     }
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn always_on_is_one_and_needs_a_bit_more() {
+    fn a_signal_that_is_always_on_reads_one_and_needs_n_plus_1_bits() {
         let always = interval::<10>(|_| true);
         assert_eq!((always.counter(), always.value()), (1 << 10, 1.0));
         assert_eq!(interval::<0>(|_| true).value(), 1.0);
@@ -78,8 +78,8 @@ mod tests {
     }
 
     #[test]
-    fn in_step_with_the_clock_it_says_all_or_nothing() {
-        // On in every even half-cycle; a clock that pulses once a cycle sees only one of the halves.
+    fn a_signal_synchronous_with_the_clock_reads_zero_or_one() {
+        // On in every even half-cycle; a clock with one pulse per cycle sees only one of the halves.
         let signal = |half: u64| half % 2 == 0;
         assert_eq!(interval::<6>(|pulse| signal(2 * pulse)).value(), 1.0);
         assert_eq!(interval::<6>(|pulse| signal(2 * pulse + 1)).value(), 0.0);

@@ -1,10 +1,10 @@
-//! A model of a machine: users who think and then wait for one server.
+//! A model of a machine: users think, and then wait for one server.
 //!
-//! Its two parameters are what is measured with a single user: the service time of a command, and the time for which a
-//! user thinks before the next. From these [`QueueModel::predict`] predicts throughput and response time for any number of
-//! users by mean value analysis, exactly if both times vary exponentially, and at their [bounds](Prediction::limit)
-//! whatever they are. A model has few parameters on purpose: calibration is the greatest source of its error, so it is
-//! calibrated by one measurement and *held against another*, which may refuse it.
+//! Its two parameters are measured with a single user: the service time of a command, and the time for which a user thinks
+//! before the next command. From these [`QueueModel::predict`] predicts throughput and response time for any number of users
+//! by mean value analysis. The prediction is exact if both times are exponentially distributed; its
+//! [bounds](Prediction::limit) hold for any distribution. A model has few parameters on purpose, because calibration is the
+//! greatest source of its error. It is calibrated by one measurement and *compared with another*, which may refute it.
 //!
 //! ```
 //! use syscost_technique::queue_model::QueueModel;
@@ -12,17 +12,17 @@
 //! // A command takes 2 ms, its user thinks for 8 ms.
 //! let model = QueueModel { service: 0.002, think: 0.008 };
 //! assert_eq!(model.predict(1).throughput, 100.0);
-//! // Five users would ask for 500 a second, the most that the server can do: some wait.
+//! // Five users would send 500 commands a second, the most that the server can serve: some users wait.
 //! assert!(model.predict(5).throughput < 450.0);
 //! ```
 //!
-//! Source: slide 97 of the [module's](super) own; M. Reiser and S. S. Lavenberg, *Mean-Value Analysis of Closed
+//! Source: slide 97 of the [module's](super) slides; M. Reiser and S. S. Lavenberg, *Mean-Value Analysis of Closed
 //! Multichain Queuing Networks* (1980).
 
 use super::Interval;
 use syscost_statistic::mean;
 
-/// A server with its users, times in seconds.
+/// A server with its users. Times are in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct QueueModel {
     /// The mean service time of a command.
@@ -31,19 +31,20 @@ pub struct QueueModel {
     pub think: f64,
 }
 
-/// What a model predicts.
+/// The prediction of a model for one number of users.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Prediction {
-    /// Commands a second.
+    /// Commands per second.
     pub throughput: f64,
     /// Seconds from a command to its answer.
     pub response: f64,
-    /// The most commands a second, however the times vary.
+    /// The maximum number of commands per second, for any distribution of the times.
     pub limit: f64,
 }
 
 impl QueueModel {
-    /// The model that was calibrated with one user: mean response, which is the service, and mean think time.
+    /// The model calibrated with one user. The mean response time is the service time; think times are averaged too. All in
+    /// seconds.
     pub fn from_measurements(responses: &[f64], thinks: &[f64]) -> Self {
         Self { service: mean(responses), think: mean(thinks) }
     }
@@ -53,7 +54,7 @@ impl QueueModel {
         let Self { service, think } = self;
         let (mut queue, mut now) = (0.0, Prediction::default());
         for n in 1..=users {
-            // A command finds what the others leave there.
+            // A command waits for all commands that it finds at the server.
             let response = service * (1.0 + queue);
             let throughput = n as f64 / (response + think);
             queue = throughput * response;
@@ -63,7 +64,7 @@ impl QueueModel {
         now
     }
 
-    /// Throughput for `users` users, over the intervals in which the two times lie.
+    /// The interval of the throughput for `users` users, given the intervals of the two times.
     pub fn throughput_interval(service: Interval, think: Interval, users: usize) -> Interval {
         let throughput = |service, think| Self { service, think }.predict(users).throughput;
         Interval {
@@ -81,11 +82,11 @@ mod tests {
     const MODEL: QueueModel = QueueModel { service: 0.002, think: 0.008 };
 
     #[test]
-    fn one_user_waits_for_nobody_and_many_for_the_server() {
+    fn one_user_never_waits_and_many_saturate_the_server() {
         assert_eq!(MODEL.predict(1), Prediction { throughput: 100.0, response: 0.002, limit: 100.0 });
         let many = MODEL.predict(100);
         assert!((many.throughput / 500.0 - 1.0).abs() < 1e-9 && many.limit == 500.0, "{many:?}");
-        // Little's law, over users who think and users who wait.
+        // Little's law, over thinking and waiting users.
         assert!((many.throughput * (many.response + 0.008) - 100.0).abs() < 1e-9);
         assert_eq!(MODEL.predict(0), Prediction::default());
     }
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_calibrated_by_means() {
+    fn the_model_is_calibrated_by_mean_times() {
         assert_eq!(
             QueueModel::from_measurements(&[1.0, 3.0], &[4.0]),
             QueueModel { service: 2.0, think: 4.0 }

@@ -1,8 +1,8 @@
 //! A sampled monitor: a timer interrupts the thread and its handler records the current state.
 //!
-//! The share of samples in a state estimates the fraction of time spent in it (type C), with a binomial interval, if
-//! the samples are independent of the state. Samples with a fixed period are not independent of a periodic program: a
-//! load that is on for 48 % of a period of three samples is found on in two of three. Random periods avoid that.
+//! The share of samples in a state estimates the fraction of time spent in it (type C). The binomial interval holds if the
+//! samples are independent of the state. Samples with a fixed period are not independent of a periodic program: if a load is
+//! on for 48 % of a period of three samples, two of three samples find it on. Random periods avoid that.
 //!
 //! ```
 //! use std::time::Duration;
@@ -50,12 +50,12 @@ pub enum Period {
 }
 
 impl Period {
-    /// Random times with this mean, which is at most two seconds.
+    /// A random period with this mean, which is at most two seconds.
     pub fn random(mean: Duration, seed: u64) -> Self {
         Self::Random { mean, seed }
     }
 
-    /// A list of random times, which is repeated if a run has more samples.
+    /// A list of random gaps, which is repeated if a run has more samples.
     fn sampling_gaps(self) -> Gaps {
         const DRAWN: usize = 1 << 12;
         match self {
@@ -71,18 +71,18 @@ impl Period {
     }
 }
 
-/// Samples whose time is kept.
+/// The maximum number of samples whose time is kept.
 const MOMENTS: usize = 1 << 14;
 
-/// Samples the thread that created it.
+/// A monitor that samples the thread that created it.
 pub struct SampledMonitor(Sampler);
 
 impl SampledMonitor {
-    /// A monitor that also records whether the next instruction lies in a range of addresses ([`super::extent`]), which
+    /// A monitor that also records whether the next instruction lies in a range of addresses ([`super::extent`]). The range
     /// may be empty.
     ///
     /// # Errors
-    /// The kernel refuses the timer.
+    /// An error where the kernel refuses the timer.
     pub fn new(period: Period, range: Range<usize>) -> Result<Self> {
         Sampler::new(period.sampling_gaps(), range, MOMENTS).map(Self)
     }
@@ -92,7 +92,7 @@ impl SampledMonitor {
         self.0.start();
     }
 
-    /// Stops sampling and keeps the result.
+    /// Stops sampling and keeps the samples.
     pub fn stop(&self) {
         self.0.stop();
     }
@@ -128,7 +128,7 @@ mod tests {
     use std::time::Instant;
 
     #[test]
-    fn drawn_periods_have_the_mean_that_was_asked_for() {
+    fn random_periods_have_the_requested_mean() {
         let Gaps::Drawn(gaps) = Period::random(Duration::from_micros(100), 3).sampling_gaps() else {
             panic!("they are drawn")
         };
@@ -140,10 +140,10 @@ mod tests {
         );
     }
 
-    /// Time goes to the state of every third turn; the thread's CPU clock says how much. A thread that waits for its CPU is
-    /// sampled once, however long it waits.
+    /// Every third turn is spent in the state, and the thread's CPU clock measures the true fraction. While a thread waits
+    /// for its CPU it is sampled only once, however long it waits.
     #[test]
-    fn the_clock_s_truth_lies_near_the_estimate() {
+    fn the_estimate_is_near_the_fraction_measured_by_the_cpu_clock() {
         let monitor = SampledMonitor::new(Period::random(Duration::from_micros(200), 1), 0..0).expect("made");
         let begun = Instant::now();
         let ran = || Duration::from_nanos(syscost_platform::time::thread_cpu_ns());
@@ -160,7 +160,7 @@ mod tests {
         }
         monitor.stop();
         let (found, truth) = (monitor.fraction_in_state(1), truth.fraction(ran()).expect("time passed"));
-        // Some seven standard deviations.
+        // 0.1 is some seven standard deviations.
         assert!((found.estimate - truth).abs() < 0.1, "{found:?} of {truth}");
         assert_eq!(monitor.fraction_in_state(9), monitor.fraction_in_state(7));
     }

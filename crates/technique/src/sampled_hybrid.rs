@@ -1,11 +1,11 @@
 //! A sampled hybrid monitor: the measured program keeps its state in interface registers, and another CPU reads them at
 //! random times. Neither waits for the other.
 //!
-//! There are two sets of registers in shared memory. The program writes each new state into the set that is not the
-//! latest, and then makes it the latest, so that the monitor nearly always reads a set that is not being written. Only
-//! if two states are written during one read, both sets may change under it. Each set therefore has a number, which is
-//! odd during a write: the monitor rejects what it has read if the number was odd or has changed, and reads again. It
-//! writes nothing into the registers, so that the program costs the same with a monitor and without one.
+//! There are two sets of registers in shared memory. The program writes each new state into the older set, and then marks
+//! this set as the latest. The monitor therefore nearly always reads a set that is not being written; both sets change during
+//! a read only if the program writes two states meanwhile. Each set has a sequence number, which is odd during a write. The
+//! monitor rejects a read if the number was odd or has changed, and reads again. The monitor writes nothing into the
+//! registers, so that the program costs the same with a monitor and without one.
 //!
 //! ```
 //! use syscost_technique::sampled_hybrid::InterfaceRegisters;
@@ -19,7 +19,7 @@
 //! ```
 //!
 //! The share of samples in a state estimates the fraction of time in it (type C). States that are shorter than the time
-//! between two samples are missed, and no event is counted; the tracing interfaces of [`super::hybrid`] do that.
+//! between two samples are missed, and events are not counted; the tracing interfaces of [`super::hybrid`] count them.
 //!
 //! Source: Kraemer, slide 71; the pair of sets with numbers is the kernel's `seqcount_latch` (Documentation/locking/seqlock.rst).
 
@@ -35,19 +35,20 @@ use syscost_platform::sleep::{Nanosleep, RealTime, Sleep};
 use syscost_platform::time::clock_gettime_ns;
 use syscost_statistic::{Interval, proportion_interval};
 
-/// Two sets of N registers of 32 bits each, in memory that forked children share. One thread writes, and any may read.
+/// Two sets of N registers of 32 bits each, in memory that forked children share. One thread may write, and any thread may
+/// read.
 pub struct InterfaceRegisters<const N: usize>(Words);
 
-/// The word that holds the place of the latest set, 0 or 1.
+/// The word that holds the index of the latest set, 0 or 1.
 const LATEST: usize = 0;
-/// Reads after which a monitor gives up: the program writes faster than it reads.
+/// The number of reads after which a monitor gives up, because the program writes faster than the monitor reads.
 const TRIES: u32 = 64;
 
 impl<const N: usize> InterfaceRegisters<N> {
-    /// Registers that hold zero.
+    /// Registers that all hold zero.
     ///
     /// # Errors
-    /// The kernel refuses the mapping.
+    /// An error where the kernel refuses the mapping.
     pub fn new() -> Result<Self> {
         const { assert!(2 * (1 + N) < COUNT, "both sets fit into a page of words") };
         Words::new().map(Self)
@@ -57,7 +58,7 @@ impl<const N: usize> InterfaceRegisters<N> {
         &self.0[LATEST].value
     }
 
-    /// The number of a set. Its registers are behind it.
+    /// The sequence number of a set. The registers of the set follow it.
     fn set_number(&self, set: usize) -> &AtomicU32 {
         &self.0[1 + set * (1 + N)].value
     }
@@ -66,14 +67,14 @@ impl<const N: usize> InterfaceRegisters<N> {
         &self.0[2 + set * (1 + N) + at].value
     }
 
-    /// Puts new values into the set that is not the latest, and makes it the latest. It never waits.
+    /// Writes new values into the older set, and marks it as the latest. It never waits.
     #[inline]
     pub fn put(&self, values: [u32; N]) {
         let set = 1 - (self.latest().load(Relaxed) as usize & 1);
         let number = self.set_number(set);
         let before = number.load(Relaxed);
         number.store(before.wrapping_add(1), Relaxed);
-        // A reader that sees one of the values sees the odd number, too.
+        // A reader that sees one of the new values also sees the odd sequence number.
         fence(Release);
         for (at, value) in values.into_iter().enumerate() {
             self.register(set, at).store(value, Relaxed);
@@ -82,35 +83,36 @@ impl<const N: usize> InterfaceRegisters<N> {
         self.latest().store(set as u32, Release);
     }
 
-    /// Values that were put together, the latest or newer; `None` if the sets changed under each of many reads.
+    /// The values of one write: the latest at the time of the call, or a newer one. `None` if the sets changed during each of
+    /// 64 reads.
     #[inline]
     pub fn read(&self) -> Option<[u32; N]> {
         (0..TRIES).find_map(|_| self.read_once())
     }
 
-    /// `None` if the set was written meanwhile.
+    /// One try to read; `None` if the set was written meanwhile.
     fn read_once(&self) -> Option<[u32; N]> {
         let set = self.latest().load(Acquire) as usize & 1;
         let number = self.set_number(set);
         let before = number.load(Acquire);
         let values = std::array::from_fn(|at| self.register(set, at).load(Relaxed));
-        // The values are read before the number is read again.
+        // The values are read before the sequence number is read again.
         fence(Acquire);
         (before % 2 == 0 && number.load(Relaxed) == before).then_some(values)
     }
 }
 
-/// States that a monitor counts.
+/// The number of states that a monitor counts.
 pub const STATES: usize = 8;
 
-/// Words of the monitor's page behind its counts of samples in each state. Only its thread writes them.
+/// Words of the monitor's page, behind its counts of samples in each state. Only the monitor's thread writes them.
 const REJECTED: usize = STATES;
 const MISSED_US: usize = STATES + 1;
 
-/// A sample that is taken this long after it was due is late, ns: twice the wake-up of a thread that gets a CPU.
+/// The delay after which a sample counts as late, ns. It is twice the time in which a thread that gets a CPU wakes up.
 const LATE_NS: u64 = 200_000;
 
-/// A monitor on another CPU, which reads the registers at random times. It ends with this value.
+/// A monitor on another CPU, which reads the registers at random times. It ends when this value is dropped.
 pub struct SampledObserver {
     partner: Partner,
     counts: Arc<Words>,
@@ -119,14 +121,14 @@ pub struct SampledObserver {
 /// The samples so far. Each count wraps around after 2³² samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StateSamples {
-    /// All samples.
+    /// The number of all samples.
     pub count: u64,
-    /// Samples that found each state.
+    /// The number of samples that found each state.
     pub in_state: [u64; STATES],
-    /// Reads that were rejected, since the registers changed under each of many tries.
+    /// The number of reads that were rejected, because the registers changed during each of 64 tries.
     pub rejected: u64,
-    /// Time by which samples were taken late, since other tasks had the monitor's CPU. What the program did meanwhile is
-    /// missing in the estimate.
+    /// The total delay of late samples, caused by other tasks on the monitor's CPU. The estimate misses the program's states
+    /// during that time.
     pub missed: Duration,
 }
 
@@ -142,7 +144,7 @@ impl SampledObserver {
     /// current state, at exponentially distributed times with the mean `period`.
     ///
     /// # Errors
-    /// The kernel refuses the thread or the CPU.
+    /// An error where the kernel refuses the thread or the CPU.
     pub fn start<const N: usize>(
         cpu: usize,
         registers: Arc<InterfaceRegisters<N>>,
@@ -155,7 +157,7 @@ impl SampledObserver {
         let mut class = None;
         let add = |word: &AtomicU32, count: u32| word.store(word.load(Relaxed).wrapping_add(count), Release);
         let look = move || {
-            // Without the privilege, the time that is missed shows that it was needed.
+            // Without the privilege for the real-time class, the missed time shows the effect.
             class.get_or_insert_with(|| RealTime::enter(1).ok());
             let due = clock_gettime_ns(libc::CLOCK_MONOTONIC) + gap();
             Nanosleep.sleep_until(Duration::from_nanos(due));
@@ -203,12 +205,13 @@ mod tests {
 
     const REGISTERS: usize = 8;
 
-    /// Registers that belong together: a number and its multiples.
+    /// Registers whose values belong together: a number and its multiples.
     fn values_of(number: u32) -> [u32; REGISTERS] {
         std::array::from_fn(|at| number.wrapping_mul(2 * at as u32 + 1))
     }
 
-    /// Reads while another thread writes as fast as it can: accepted values, and how many of them belong to no write.
+    /// Reads while another thread writes as fast as it can. Returns the number of accepted reads, and the number of those
+    /// with values of different writes.
     fn read_beside_a_writer(
         read: impl Fn(&InterfaceRegisters<REGISTERS>) -> Option<[u32; REGISTERS]>,
     ) -> [u64; 2] {
@@ -235,9 +238,9 @@ mod tests {
         assert!(accepted > 0 && torn == 0, "{torn} of {accepted} are torn");
     }
 
-    /// A reader that does not look at the numbers reads torn values: the test above can fail.
+    /// A reader that ignores the sequence numbers reads torn values, so the test above can fail.
     #[test]
-    fn without_the_numbers_of_the_sets_values_are_torn() {
+    fn a_reader_that_ignores_the_sequence_numbers_reads_torn_values() {
         if cpu::allowed_cpus().len() < 2 {
             return print_skipped("one CPU, and values are torn by a program on another");
         }
@@ -252,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_that_is_being_written_is_not_the_one_that_is_read() {
+    fn a_write_in_progress_does_not_change_the_set_that_is_read() {
         let registers = InterfaceRegisters::<2>::new().expect("a page");
         registers.put([1, 2]);
         let other = 1 - registers.latest().load(Relaxed) as usize;
@@ -263,7 +266,7 @@ mod tests {
         assert_eq!(registers.read(), None, "both sets are being written");
     }
 
-    /// A program that is in state 1 every third turn and traces itself: the estimate approaches the trace.
+    /// A program is in state 1 in every third turn and traces itself. The estimate approaches the fraction of the trace.
     #[test]
     fn the_estimate_converges_to_the_traced_truth() {
         let Some(other) = cpu::find_other_cpu(cpu::current_cpu()) else {
@@ -295,7 +298,8 @@ mod tests {
                     "other tasks have the CPU of the monitor, which may not be in the real-time class",
                 );
             }
-            // More than three standard deviations; the state is one third of the time, so that any constant is outside.
+            // More than three standard deviations. The state takes one third of the time, so an estimate that is always 0 or
+            // 1 fails.
             let width = estimate.high - estimate.low;
             assert!((estimate.estimate - truth).abs() < width, "{found:?}: {estimate:?} of {truth}");
             assert!(found.rejected <= found.count / 10, "{found:?}");

@@ -19,7 +19,7 @@
 //! assert_eq!(busy.fraction(end), Some(0.4));
 //! ```
 //!
-//! All times that are passed to a measure must be of the same clock, which may be any: elapsed time of an `Instant`,
+//! All times that are passed to a measure must be of the same clock. Any clock will do: the elapsed time of an `Instant`,
 //! nanoseconds of a counter, or numbers in a test.
 //!
 //! Source: Kraemer, slides 3, 4 and 17.
@@ -36,25 +36,25 @@ pub struct CountMeasure {
 /// The count of a [`CountMeasure`] over one interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Visits {
-    /// Entries into the state.
+    /// The number of entries into the state.
     pub count: u64,
     /// The length of the interval.
     pub interval: Duration,
 }
 
 impl CountMeasure {
-    /// Begins an interval at `now`.
+    /// A count whose first interval begins at `now`.
     pub fn new(now: Duration) -> Self {
         Self { visits: 0, since: now }
     }
 
-    /// Counts an entry.
+    /// Counts one entry into the state.
     #[inline(always)]
     pub fn count_entry(&mut self) {
         self.visits += 1;
     }
 
-    /// Ends the interval and begins the next.
+    /// Ends the interval, returns its count, and begins the next interval.
     pub fn end_interval(&mut self, now: Duration) -> Visits {
         let interval = now.saturating_sub(self.since);
         self.since = now;
@@ -69,8 +69,8 @@ impl Visits {
     }
 }
 
-/// Type B: the value of an auxiliary variable at each entry into a state. It keeps the first values and counts all
-/// entries.
+/// Type B: the value of an auxiliary variable at each entry into a state. Only the first values are kept, up to the capacity;
+/// all entries are counted.
 #[derive(Clone, Debug)]
 pub struct OnEntry<T> {
     values: Vec<T>,
@@ -92,19 +92,19 @@ impl<T> OnEntry<T> {
         }
     }
 
-    /// The recorded values, in order. Values after the buffer was full are missing.
+    /// The recorded values, in order. The values of entries after the buffer was full are missing.
     pub fn values(&self) -> &[T] {
         &self.values
     }
 
-    /// Values that were not recorded.
+    /// The number of entries whose value was not recorded.
     pub fn unrecorded_count(&self) -> u64 {
         self.entries - self.values.len() as u64
     }
 }
 
 impl<T: Copy + Into<f64>> OnEntry<T> {
-    /// The mean of the recorded values; `None` without any.
+    /// The mean of the recorded values; `None` without a value.
     pub fn mean(&self) -> Option<f64> {
         let sum: f64 = self.values.iter().copied().map(Into::into).sum();
         (!self.values.is_empty()).then(|| sum / self.values.len() as f64)
@@ -120,18 +120,18 @@ pub struct FractionOfTime {
 }
 
 impl FractionOfTime {
-    /// Begins at `now`, outside of the state.
+    /// A measure that begins at `now`, outside of the state.
     pub fn new(now: Duration) -> Self {
         Self { since: now, inside: Duration::ZERO, entered: None }
     }
 
-    /// Enters the state. Ignored inside of it.
+    /// Enters the state. The call is ignored if the state is already entered.
     #[inline(always)]
     pub fn enter(&mut self, now: Duration) {
         self.entered.get_or_insert(now);
     }
 
-    /// Leaves the state. Ignored outside of it.
+    /// Leaves the state. The call is ignored outside of the state.
     #[inline(always)]
     pub fn leave(&mut self, now: Duration) {
         if let Some(entered) = self.entered.take() {
@@ -139,7 +139,7 @@ impl FractionOfTime {
         }
     }
 
-    /// Enters the state or leaves it, as a look at the system found it.
+    /// Enters or leaves the state, as an observation at `now` found it.
     #[inline(always)]
     pub fn observe(&mut self, is_inside: bool, now: Duration) {
         if is_inside { self.enter(now) } else { self.leave(now) }
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn values_beyond_the_room_are_counted_and_said() {
+    fn values_beyond_the_capacity_are_counted_as_unrecorded() {
         let mut measure = OnEntry::with_capacity(3);
         assert_eq!(measure.mean(), None);
         (1..=5u32).for_each(|value| measure.record_entry(value));

@@ -1,9 +1,9 @@
-//! A monitor that takes steering requests: while the program runs it can be asked to change its sampling period, its
-//! level of detail or its event.
+//! A monitor that takes steering requests: while the program runs, a request changes its sampling period, its level of detail
+//! or its event.
 //!
 //! The monitor samples a state at random times on a thread of its own. [`SteeredMonitor::request`] returns once a change
-//! has taken effect, with the [`Stretch`] that ended by it, so that no figure is made of data under two settings. What is
-//! rejected changes nothing.
+//! has taken effect. It returns the [`Stretch`] that the change ended, so that no figure combines data of two settings. A
+//! rejected request changes nothing.
 //!
 //! ```
 //! use std::time::Duration;
@@ -27,7 +27,7 @@
 //! ```
 //!
 //! A [`Manager`] steers the monitors of several processes: a request takes effect at one logical time in all of them, or in
-//! none ([`SteeredMonitor::follow`]). The logical time of a monitor advances with each sample and with each change.
+//! none of them ([`SteeredMonitor::follow`]). The logical time of a monitor advances with each sample and with each change.
 //!
 //! Source: Kraemer, slides 13 (how easily the collected information is changed), 41 (steering requests) and 102 (level of
 //! detail).
@@ -45,23 +45,23 @@ use std::time::{Duration, Instant};
 use syscost_platform::error::{Error, Result};
 use syscost_statistic::{Interval, proportion_interval};
 
-/// How much of each sample is kept, the least first.
+/// The part of each sample that is kept; the smallest part is first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DetailLevel {
-    /// The number of samples in the state of the event: type C.
+    /// The number of samples that found the event's state: type C.
     Fraction,
-    /// Also each sample that found the state entered: types A and B, but for what falls between two samples.
+    /// Also each sample at which the state was entered: types A and B, except for entries and exits between two samples.
     Entries,
-    /// Each sample.
+    /// Every sample.
     Samples,
 }
 
-/// What a monitor collects.
+/// The settings of a monitor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// The mean time between two samples.
     pub period: Duration,
-    /// How much of each sample is kept.
+    /// The part of each sample that is kept.
     pub detail: DetailLevel,
     /// The condition whose state is measured.
     pub event: Condition,
@@ -70,11 +70,11 @@ pub struct Settings {
 /// A steering request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Another mean time between two samples.
+    /// Sets another mean time between two samples.
     Period(Duration),
-    /// Another level of detail.
+    /// Sets another level of detail.
     Detail(DetailLevel),
-    /// Another event. The state counts as entered if the first sample finds it so.
+    /// Sets another event. The state counts as entered if the first sample finds the system in it.
     Event(Condition),
 }
 
@@ -85,22 +85,22 @@ pub struct Observation<const N: usize> {
     pub at: Duration,
     /// The values of the variables.
     pub state: [u64; N],
-    /// The change since the sample before, if there was one.
+    /// The change since the previous sample; `None` without one.
     pub edge: Option<Edge>,
 }
 
-/// What was collected under one setting.
+/// The data that was collected under one setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stretch<const N: usize> {
     /// The setting.
     pub settings: Settings,
-    /// The logical time at which the setting took effect. Its samples have later ones.
+    /// The logical time at which the setting took effect. The samples of the stretch have later logical times.
     pub since: u64,
-    /// Samples.
+    /// The number of samples.
     pub samples: u64,
-    /// Samples that found the system in the state of the event.
+    /// The number of samples that found the system in the event's state.
     pub in_state: u64,
-    /// The observations of its level of detail. They grow without a limit.
+    /// The samples that are kept at its level of detail. Their number has no limit.
     pub kept: Vec<Observation<N>>,
 }
 
@@ -118,16 +118,16 @@ impl<const N: usize> Stretch<N> {
 /// A monitor of N variables on a thread of its own.
 pub struct SteeredMonitor<const N: usize> {
     collector: Arc<Mutex<Collector<N>>>,
-    /// Wakes the thread after a change. It ends when this is closed.
+    /// Wakes the thread after a change. The thread ends when this sender is dropped.
     changes: Sender<()>,
     thread: JoinHandle<()>,
 }
 
 impl<const N: usize> SteeredMonitor<N> {
-    /// Starts sampling what `look` returns: the values of these variables, in this order.
+    /// Starts a thread that samples `look`, which returns the values of `variables` in this order.
     ///
     /// # Errors
-    /// [`Error::Usage`] as of [`SteeredMonitor::request`]; [`Error::Kernel`] without a thread.
+    /// [`Error::Usage`] in the cases of [`SteeredMonitor::request`]; [`Error::Kernel`] where no thread can be started.
     pub fn start(
         variables: &[&'static str; N],
         settings: Settings,
@@ -142,10 +142,10 @@ impl<const N: usize> SteeredMonitor<N> {
         Ok(Self { collector, changes, thread: thread.map_err(refused)? })
     }
 
-    /// Makes a change, and returns what was collected before it.
+    /// Makes a change, and returns the data collected before it.
     ///
     /// # Errors
-    /// [`Error::Usage`] if the period is 0, or the event is of a variable that there is not;
+    /// [`Error::Usage`] if the period is 0, or if the event uses an unknown variable;
     /// [`Error::Disproved`] if the monitor has ended, since its `look` panicked.
     pub fn request(&self, request: Request) -> Result<Stretch<N>> {
         let mut collector = self.lock()?;
@@ -155,17 +155,17 @@ impl<const N: usize> SteeredMonitor<N> {
         Ok(ended)
     }
 
-    /// Ends the monitor, and returns what was collected since the last change.
+    /// Ends the monitor, and returns the data collected since the last change.
     ///
     /// # Errors
-    /// [`Error::Disproved`] if it has ended before.
+    /// [`Error::Disproved`] if the monitor has ended before.
     pub fn end(self) -> Result<Stretch<N>> {
         drop(self.changes);
         self.thread.join().map_err(|_| ended_early())?;
         Ok(self.collector.lock().map_err(|_| ended_early())?.next_stretch())
     }
 
-    /// While this is held, no sample is taken.
+    /// Locks the collector. No sample is taken while the lock is held.
     fn lock(&self) -> Result<MutexGuard<'_, Collector<N>>> {
         self.collector.lock().map_err(|_| ended_early())
     }
@@ -175,7 +175,7 @@ fn ended_early() -> Error {
     Error::Disproved("the monitor has ended: the function that looks at the state panicked".into())
 }
 
-/// Samples until the changes are closed.
+/// Samples until the channel `changes` is closed.
 fn collect<const N: usize>(
     collector: &Mutex<Collector<N>>,
     changes: &Receiver<()>,
@@ -191,7 +191,7 @@ fn collect<const N: usize>(
             gap = exponential_gaps(period, seed);
         }
         drop(held);
-        // The gaps have no memory: one that a change interrupts may be drawn again.
+        // The gaps are exponential and thus memoryless, so a gap that a change interrupts may be drawn again.
         match changes.recv_timeout(Duration::from_nanos(gap())) {
             Ok(()) => {}
             Err(RecvTimeoutError::Timeout) => {
@@ -204,14 +204,14 @@ fn collect<const N: usize>(
     }
 }
 
-/// The data of a monitor, without its thread.
+/// The data and settings of a monitor, without its thread.
 struct Collector<const N: usize> {
     variables: [&'static str; N],
     register: EventRegister,
     is_inside: bool,
     /// The logical time of the last sample or change.
     time: u64,
-    /// The logical time that the last change was made for; 0 without one.
+    /// The logical time for which the last change was requested; 0 before the first change.
     changed: u64,
     stretch: Stretch<N>,
 }
@@ -224,7 +224,7 @@ impl<const N: usize> Collector<N> {
         Ok(Self { variables, register, is_inside: false, time: 0, changed: 0, stretch })
     }
 
-    /// Checks a request, and changes nothing.
+    /// Checks a request without applying it.
     fn check(&self, request: &Request) -> Result<()> {
         match request {
             Request::Period(period) => check_period(*period),
@@ -237,7 +237,8 @@ impl<const N: usize> Collector<N> {
         EventRegister::new(&self.variables, event.clone(), Duration::ZERO)
     }
 
-    /// Changes the settings at a logical time, or at the next one if that has passed, and returns the stretch that ends by it.
+    /// Changes the settings at a logical time, or at the next one if that has passed. Returns the stretch that the change
+    /// ends.
     fn apply(&mut self, request: &Request, time: u64) -> Result<Stretch<N>> {
         self.check(request)?;
         (self.time, self.changed) = (time.max(self.time + 1), time);
@@ -255,7 +256,7 @@ impl<const N: usize> Collector<N> {
         Ok(ended)
     }
 
-    /// Begins a stretch with the same settings, and returns the one before.
+    /// Begins a stretch with the same settings, and returns the previous stretch.
     fn next_stretch(&mut self) -> Stretch<N> {
         let next = Stretch::new(self.stretch.settings.clone(), self.time);
         std::mem::replace(&mut self.stretch, next)
@@ -300,7 +301,7 @@ mod tests {
         Collector::new(["busy", "queue"], settings()).expect("its variables are there")
     }
 
-    /// Three samples with the system busy, and two with a queue.
+    /// Observes five samples: three with the system busy, two with a queue.
     fn observe_five(collector: &mut Collector<2>) {
         for (at, state) in [[1, 0], [1, 5], [0, 6], [0, 0], [1, 0]].into_iter().enumerate() {
             collector.observe(Duration::from_secs(at as u64), state);
@@ -308,12 +309,12 @@ mod tests {
     }
 
     #[test]
-    fn each_level_of_detail_keeps_what_it_says() {
+    fn each_level_of_detail_keeps_its_samples() {
         let mut collector = collector();
         let mut kept = Vec::new();
         for level in [DetailLevel::Fraction, DetailLevel::Entries, DetailLevel::Samples] {
             collector.apply(&Request::Detail(level), 0).expect("a level");
-            // The state is left between two levels.
+            // The system leaves the state between two levels of detail.
             collector.observe(Duration::ZERO, [0, 0]);
             observe_five(&mut collector);
             assert_eq!((collector.stretch.samples, collector.stretch.in_state), (6, 3));
@@ -323,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn another_event_is_measured_from_the_request_on_and_apart() {
+    fn a_new_event_is_measured_from_its_request_on_in_a_stretch_of_its_own() {
         let mut collector = collector();
         observe_five(&mut collector);
         let event = variable("queue").at_least(5);
@@ -336,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_rejected_changes_nothing() {
+    fn a_rejected_request_changes_nothing() {
         let mut collector = collector();
         observe_five(&mut collector);
         let before = collector.stretch.clone();
@@ -347,9 +348,9 @@ mod tests {
         assert!(Collector::new(["busy"], Settings { period: Duration::ZERO, ..settings() }).is_err());
     }
 
-    /// At one sample an hour none comes; if the request were ignored, none would come after it either.
+    /// At one sample per hour no sample is taken. A monitor that ignored the request would have none after it either.
     #[test]
-    fn a_running_monitor_does_what_it_is_asked_for() {
+    fn a_running_monitor_applies_a_request() {
         let (looks, looked) = channel();
         let look = move || {
             let _ = looks.send(());
@@ -373,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_monitor_that_has_panicked_says_so() {
+    fn a_monitor_that_has_panicked_returns_an_error() {
         let brief = Settings { period: Duration::from_nanos(1), ..settings() };
         let look = || -> [u64; 2] { std::panic::resume_unwind(Box::new(())) };
         let monitor = SteeredMonitor::start(&["busy", "queue"], brief, 3, look).expect("a thread");

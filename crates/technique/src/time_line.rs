@@ -1,17 +1,18 @@
 //! Events of several machines on one time line, with the error of that line.
 //!
-//! Each machine has a clock of its own. A message that is answered bounds how far the other clock is ahead: the request
-//! arrives after it was sent, and the answer returns after it was given. Of an [`Exchange`] with the four times *sent*,
+//! Each machine has a clock of its own. A request and its answer bound how far the other clock is ahead: the request arrives
+//! after it was sent, and the answer returns after it was given. For an [`Exchange`] with the four times *sent*,
 //! *arrived*, *answered*, *returned* the offset of the other clock lies in
-//! `[answered − returned, arrived − sent]`, whatever the network did. Several exchanges are intersected. A clock that
-//! runs too fast or too slow moves away from that: the interval grows by the greatest drift times the time since.
+//! `[answered − returned, arrived − sent]`, whatever the network did. The intervals of several exchanges are intersected. A
+//! clock that runs too fast or too slow leaves its interval with time, so the interval grows by the greatest drift times the
+//! elapsed time.
 //!
-//! So an event of another machine has no time on our line but an interval ([`Placed`]), and of two events either the
-//! order is certain, or it is [not known](Order::Unknown). Nothing here assumes that both ways take equally long.
+//! So an event of another machine has no single time on our line but an interval ([`Placed`]). The order of two events is
+//! either certain or [not known](Order::Unknown). Nothing here assumes that both directions of an exchange take equally long.
 //!
 //! Times are nanoseconds of any clock that does not step (CLOCK_MONOTONIC_RAW).
 //!
-//! Source: slides 99 to 102 of the [module's](super) own (streams that must be correlated, messages as cause and
+//! Source: slides 99 to 102 of the [module's](super) slides (streams that must be correlated, messages as cause and
 //! effect); K. Marzullo and S. Owicki, *Maintaining the Time in a Distributed System* (1983).
 
 use syscost_platform::error::{Error, Result};
@@ -19,13 +20,13 @@ use syscost_platform::error::{Error, Result};
 /// A message to another machine and its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exchange {
-    /// When the request was sent, by our clock, ns.
+    /// Our clock when the request was sent, ns.
     pub sent: i64,
-    /// When it arrived, by theirs.
+    /// Their clock when the request arrived, ns.
     pub arrived: i64,
-    /// When the answer was sent, by theirs.
+    /// Their clock when the answer was sent, ns.
     pub answered: i64,
-    /// When it arrived, by ours.
+    /// Our clock when the answer arrived, ns.
     pub returned: i64,
 }
 
@@ -39,35 +40,35 @@ pub struct RemoteClock {
 /// An interval of nanoseconds that holds the true value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placed {
-    /// It is not less.
+    /// The true value is not less than this.
     pub earliest: i64,
-    /// It is not more.
+    /// The true value is not more than this.
     pub latest: i64,
 }
 
 /// Which of two events was first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// The first of them.
+    /// The first event was first.
     Before,
-    /// The second.
+    /// The second event was first.
     After,
     /// Their intervals overlap: the clocks cannot tell.
     Unknown,
 }
 
 impl Placed {
-    /// A time of our own clock.
+    /// The interval of zero width at a time of our own clock.
     pub const fn exactly_at(time: i64) -> Self {
         Self { earliest: time, latest: time }
     }
 
-    /// The width of the interval: the error of the line there, ns.
+    /// The width of the interval, ns: the error of the line at this place.
     pub const fn error(self) -> i64 {
         self.latest - self.earliest
     }
 
-    /// Whether it holds this time.
+    /// Whether the interval holds this time.
     pub const fn contains(self, time: i64) -> bool {
         self.earliest <= time && time <= self.latest
     }
@@ -85,12 +86,12 @@ impl Placed {
 }
 
 impl RemoteClock {
-    /// A clock that was asked in these exchanges, and that gains or loses at most `drift` against ours: 50e-6 is usual
-    /// for two quartzes.
+    /// The clock that was read in these exchanges. It gains or loses at most `drift` against ours; 50e-6 is usual for two
+    /// quartz oscillators.
     ///
     /// # Errors
     /// [`Error::Usage`] without an exchange, or with one whose times run backwards on one of the two machines;
-    /// [`Error::Disturbed`] if no offset agrees with all of them: a clock stepped, or drifts more.
+    /// [`Error::Disturbed`] if no offset agrees with all exchanges: a clock has stepped, or drifts more than `drift`.
     pub fn new(exchanges: Vec<Exchange>, drift: f64) -> Result<Self> {
         let backwards = |e: &&Exchange| e.returned < e.sent || e.answered < e.arrived;
         if let Some(odd) = exchanges.iter().find(backwards) {
@@ -103,10 +104,10 @@ impl RemoteClock {
         this.offset_at(last.returned).map(|_| this)
     }
 
-    /// How far their clock is ahead of ours at a time of ours.
+    /// How far their clock is ahead of ours when our clock shows `ours`, ns.
     ///
     /// # Errors
-    /// [`Error::Disturbed`] as of [`RemoteClock::new`].
+    /// [`Error::Disturbed`] in the cases of [`RemoteClock::new`].
     pub fn offset_at(&self, ours: i64) -> Result<Placed> {
         let bounds = self.exchanges.iter().map(|exchange| self.offset_bounds(exchange, ours));
         let (low, high) = bounds.fold((i64::MIN, i64::MAX), |all, one| (all.0.max(one.0), all.1.min(one.1)));
@@ -120,23 +121,23 @@ impl RemoteClock {
         }
     }
 
-    /// What one exchange says of the offset at a time of ours. The drift counts from the end of the exchange that is
-    /// farther away.
+    /// The bounds that one exchange sets on the offset when our clock shows `ours`, ns. The drift counts from the more
+    /// distant end of the exchange.
     fn offset_bounds(&self, exchange: &Exchange, ours: i64) -> (i64, i64) {
         let away = (ours - exchange.sent).abs().max((ours - exchange.returned).abs());
         let slack = (self.drift * away as f64).ceil() as i64 + 1;
         (exchange.answered - exchange.returned - slack, exchange.arrived - exchange.sent + slack)
     }
 
-    /// A time of their clock on our line.
+    /// A time of their clock as an interval on our line.
     ///
     /// # Errors
-    /// [`Error::Disturbed`] as of [`RemoteClock::new`].
+    /// [`Error::Disturbed`] in the cases of [`RemoteClock::new`].
     pub fn to_our_time(&self, theirs: i64) -> Result<Placed> {
         let begun = self.exchanges[0].sent;
         let guess = self.offset_at(begun)?;
         let away = (theirs - guess.earliest - begun).abs().max((theirs - guess.latest - begun).abs());
-        // Half of the interval of our time, and by what the offset can change in it.
+        // Half of the interval of our time, plus the most by which the offset can change in it.
         let half = guess.error() / 2 + (2.0 * self.drift * away as f64).ceil() as i64 + 1;
         let slack = (self.drift * half as f64).ceil() as i64 + 1;
         let offset = self.offset_at(theirs - guess.earliest - guess.error() / 2)?;
@@ -149,7 +150,7 @@ mod tests {
     use super::*;
     use syscost_statistic::Random;
 
-    /// Another machine's clock: ahead, and faster.
+    /// The other machine's clock at a time of ours: ahead, and faster by `drift`.
     fn theirs(ours: i64, ahead: i64, drift: f64) -> i64 {
         ours + ahead + (drift * ours as f64) as i64
     }

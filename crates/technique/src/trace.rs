@@ -1,7 +1,7 @@
 //! A trace monitor: spans around routines, controlled by a flag at run time.
 //!
-//! If the monitor is off, a span only tests the flag. If it is on, a span reads a clock at its beginning and end,
-//! counts a call, and adds to two times of its routine: the total ([`Tally::total`]), and that without inner spans
+//! If the monitor is off, a span only tests the flag. If it is on, a span reads a clock at its beginning and end, counts a
+//! call, and adds to two times of its routine: the total ([`Tally::total`]), and the time without inner spans
 //! ([`Tally::own`]), from which a profile is made. A span does not allocate.
 //!
 //! ```
@@ -21,9 +21,9 @@
 //! assert_eq!(monitor.tally(LOOK_UP).calls, 1);
 //! ```
 //!
-//! The clock is any function: a cycle counter, which costs a span little, or the virtual clock of the thread, which
-//! stops while other tasks have the CPU and costs two system calls for each span. [`Monitor::probe_cost`] measures the
-//! cost of a span, so that it can be subtracted ([`super::estimate`]).
+//! The clock is any function. A cycle counter adds little cost to a span. The virtual clock of the thread stops while other
+//! tasks have the CPU, and costs two system calls per span. [`Monitor::probe_cost`] measures the cost of a span, so that it
+//! can be subtracted ([`super::estimate`]).
 //!
 //! Source: Kraemer, slides 37 to 50.
 
@@ -33,7 +33,7 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use syscost_statistic::median;
 
-/// Measures the routines of a program with one thread.
+/// A monitor of the routines of a program with one thread.
 #[derive(Debug)]
 pub struct Monitor<N> {
     on: AtomicBool,
@@ -50,26 +50,26 @@ struct Routine {
     total: Cell<u64>,
     own: Cell<u64>,
     inner: Cell<u64>,
-    /// Its open spans: more than one in a recursion.
+    /// The number of its open spans: more than one in a recursion.
     open: Cell<u32>,
 }
 
 /// The measurement of one routine. Times are in units of the monitor's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Its calls.
+    /// The number of its calls.
     pub calls: u64,
-    /// Time in it and in routines that it called. Recursive calls count once.
+    /// Time in the routine and in the routines that it called. Recursive calls count once.
     pub total: u64,
     /// Time in the routine itself.
     pub own: u64,
-    /// Spans that were opened directly in it.
+    /// The number of spans that were opened directly in it.
     pub inner: u64,
 }
 
 impl Tally {
-    /// Its own time less the cost of the probes: the inside of its own spans, and the outside of the spans opened in
-    /// it.
+    /// Its own time without the cost of the probes. That cost is the inside part of its own spans, and the
+    /// outside part of the spans opened in it.
     pub fn own_time_without_probes(&self, probe: ProbeCost) -> f64 {
         let probes = self.calls as f64 * probe.inside + self.inner as f64 * probe.outside;
         (self.own as f64 - probes).max(0.0)
@@ -107,13 +107,13 @@ impl<N: Fn() -> u64 + Copy> Monitor<N> {
         Open { monitor: self, routine: watched, below, begun: (self.now)() }
     }
 
-    /// The measurement of a routine, without open spans.
+    /// The measurement of a routine. Open spans are not included.
     pub fn tally(&self, routine: usize) -> Tally {
         let Routine { calls, total, own, inner, .. } = &self.routines[routine];
         Tally { calls: calls.get(), total: total.get(), own: own.get(), inner: inner.get() }
     }
 
-    /// The measurements of all routines with their names.
+    /// The names and measurements of all routines.
     pub fn tallies(&self) -> impl Iterator<Item = (&'static str, Tally)> + '_ {
         self.routines.iter().enumerate().map(|(at, routine)| (routine.name, self.tally(at)))
     }
@@ -127,8 +127,8 @@ impl<N: Fn() -> u64 + Copy> Monitor<N> {
         }
     }
 
-    /// The cost of an empty span in units of the clock: medians of a monitor with the same clock. The effects of a span
-    /// on caches and on instructions around it in a real program are not included.
+    /// The cost of an empty span in units of the clock, the median of 25 batches on a new monitor with the same clock. The
+    /// effects of a span on caches and on neighbouring instructions in a real program are not included.
     pub fn probe_cost(&self) -> ProbeCost {
         const BATCHES: usize = 25;
         const SPANS: u64 = 1000;
@@ -151,7 +151,7 @@ impl<N: Fn() -> u64 + Copy> Monitor<N> {
     }
 }
 
-/// A time in a routine, from its creation to its drop.
+/// An open span of a routine, from its creation to its drop.
 #[must_use = "a span that is dropped at once measures nothing"]
 pub struct Span<'a, N: Fn() -> u64 + Copy> {
     /// `None` if the monitor was off.
@@ -161,7 +161,7 @@ pub struct Span<'a, N: Fn() -> u64 + Copy> {
 struct Open<'a, N> {
     monitor: &'a Monitor<N>,
     routine: &'a Routine,
-    /// The value of `below` of the outer span.
+    /// The value of `below` that the outer span had.
     below: (u64, u64),
     begun: u64,
 }
@@ -217,14 +217,14 @@ mod tests {
     }
 
     #[test]
-    fn probes_are_taken_from_whose_time_they_took() {
+    fn the_cost_of_probes_is_subtracted_from_the_routines_that_contain_it() {
         let tally = Tally { calls: 2, total: 200, own: 100, inner: 3 };
         assert_eq!(tally.own_time_without_probes(ProbeCost { inside: 5.0, outside: 10.0 }), 60.0);
         assert_eq!(tally.own_time_without_probes(ProbeCost { inside: 500.0, outside: 0.0 }), 0.0);
     }
 
     #[test]
-    fn who_calls_himself_takes_his_time_once() {
+    fn recursive_calls_count_their_time_once() {
         let (time, now) = clock();
         let monitor = Monitor::new(&["recursive"], now);
         monitor.set_enabled(true);
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn off_nothing_is_seen_and_a_switch_inside_leaves_whole_spans() {
+    fn a_monitor_that_is_off_records_nothing_and_open_spans_stay_whole() {
         let (time, now) = clock();
         let monitor = Monitor::new(&["a", "b"], now);
         {
@@ -266,9 +266,9 @@ mod tests {
         }
     }
 
-    /// Work of which it is known how long it takes without a span: the same without one.
+    /// The time of the work without a span is known: the same work runs without one.
     #[test]
-    fn what_spans_cost_can_be_subtracted() {
+    fn the_cost_of_spans_can_be_subtracted() {
         let monitor = Monitor::new(&["work"], time::thread_cpu_ns);
         let run = || {
             let begun = time::thread_cpu_ns();
@@ -279,7 +279,7 @@ mod tests {
             (time::thread_cpu_ns() - begun) as f64
         };
         let [mut ratio, mut naive] = [0.0; 2];
-        // Other processes may disturb a turn: the best of several counts.
+        // Other processes may disturb a turn, so one good turn of ten suffices.
         for _ in 0..10 {
             let probe = monitor.probe_cost();
             monitor.set_enabled(false);

@@ -1,18 +1,18 @@
-//! The virtual clock of a process, which runs only while the process executes, and a timer on it.
+//! The virtual clock of a process, which advances only while the process executes, and a timer on it.
 //!
-//! In the slides, the time of one physical clock is stored in the control block of each process at every context
-//! switch. Linux does that with a resolution of nanoseconds: `CLOCK_PROCESS_CPUTIME_ID` is the process's own clock, and
-//! the clock of any other process can be read by its number. [`VirtualClock::from_pid`] holds the process by a descriptor, so
-//! that it never reads the clock of a later process with the same number.
+//! In the slides, the time of one physical clock is stored in the control block of each process at every context switch.
+//! Linux does that with a resolution of nanoseconds: `CLOCK_PROCESS_CPUTIME_ID` is the process's own clock, and the clock of
+//! another process can be read by its process id. [`VirtualClock::from_pid`] holds the process by a descriptor, so that it
+//! never reads the clock of a later process with the same id.
 //!
 //! [`VirtualTimer`] expires after an interval on such a clock and calls a routine: not in a signal handler but on a
 //! thread of its own that waits for the signal, so that the routine may allocate, lock and write.
 //!
-//! The resolution of the timer is coarser than that of the clock. The kernel tests such timers when its tick interrupts
-//! the process (`run_posix_cpu_timers`): with 250 ticks per second one expires up to 4 ms late.
-//! [`VirtualTimer::measure_resolution`] measures that. The example `virtual_clock` runs both.
+//! The resolution of the timer is coarser than that of the clock. The kernel tests such timers when its tick interrupts the
+//! process (`run_posix_cpu_timers`): with 250 ticks per second a timer expires up to 4 ms late.
+//! [`VirtualTimer::measure_resolution`] measures this delay. The example `virtual_clock` runs both the clock and the timer.
 //!
-//! Source: slides 33 to 36 of the [module's](super) own; timer_create(2), clock_getcpuclockid(3).
+//! Source: slides 33 to 36 of the [module's](super) slides; timer_create(2), clock_getcpuclockid(3).
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
@@ -35,17 +35,17 @@ use syscost_platform::time::{clock_gettime_entry_ns, clock_gettime_ns};
 /// The virtual clock of a process.
 #[derive(Debug)]
 pub enum VirtualClock {
-    /// That of this process.
+    /// The clock of this process.
     Own,
-    /// That of another process.
+    /// The clock of another process.
     Of(Process),
 }
 
 impl VirtualClock {
-    /// The clock of the process that has this number now.
+    /// The clock of the process that has this id now.
     ///
     /// # Errors
-    /// As of [`Process::open`].
+    /// The errors of [`Process::open`].
     pub fn from_pid(pid: i32) -> Result<Self> {
         Ok(Self::Of(Process::open(pid)?))
     }
@@ -71,7 +71,7 @@ impl VirtualClock {
     }
 }
 
-/// Properties of the own clock on this machine.
+/// Properties of the process's own clock on this machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quality {
     /// The resolution that the kernel promises (clock_getres(2)).
@@ -82,10 +82,10 @@ pub struct Quality {
     pub cost: Duration,
 }
 
-/// Measures the own clock.
+/// Measures the process's own clock.
 ///
 /// # Errors
-/// [`Error::Kernel`] where there is no such clock.
+/// [`Error::Kernel`] where the kernel has no such clock.
 pub fn measure_quality() -> Result<Quality> {
     const READINGS: u32 = 1000;
     let refused = |errno| Error::from_errno("clock_getres CLOCK_PROCESS_CPUTIME_ID", errno);
@@ -108,22 +108,23 @@ pub fn measure_quality() -> Result<Quality> {
     })
 }
 
-/// How far the clock moves at once if it stands between two readings, ns: while a timer of this process is armed, the kernel
-/// answers what it added up at the last tick (kernel/time/posix-cpu-timers.c, `proc_sample_cputime_atomic`). 0 if it never moves.
+/// The size of a leap of the clock, ns, if readings stand still between leaps; 0 if the clock never moves. While a timer of
+/// this process is armed, the kernel returns the sum of the last tick (kernel/time/posix-cpu-timers.c,
+/// `proc_sample_cputime_atomic`).
 fn measure_leap(read: impl Fn() -> u64) -> u64 {
     const MOST: u32 = 10_000_000;
     let stood = read();
     (0..MOST).map(|_| read()).find(|now| *now > stood).map_or(0, |now| now - stood)
 }
 
-/// The signal of the timers, which is sent to their own thread alone.
+/// The signal of the timers, which is sent only to the thread of the timer.
 const SIGNAL: Signal = Signal::SIGVTALRM;
 
-/// A timer that runs down only while a process executes.
+/// A timer that runs down only while its process executes.
 pub struct VirtualTimer {
     /// Deleted before its thread ends.
     timer: Option<Timer>,
-    /// A pipe to the thread; a byte in it ends the thread.
+    /// A pipe to the thread. One byte written to it ends the thread.
     stop: OwnedFd,
     thread: Option<JoinHandle<()>>,
 }
@@ -131,7 +132,8 @@ pub struct VirtualTimer {
 /// An expiry of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expiry {
-    /// Intervals since the last expiry: more than one if the resolution of the timer is longer than the interval.
+    /// The number of intervals since the last expiry: more than one if the resolution of the timer is coarser than the
+    /// interval.
     pub intervals: u64,
 }
 
@@ -166,16 +168,16 @@ impl VirtualTimer {
         Ok(this)
     }
 
-    /// The shortest time between two expiries of a timer on the own clock: the median of five, during which the process
+    /// The shortest time between two expiries of a timer on the own clock: the median of five gaps, while the process
     /// computes.
     ///
     /// # Errors
-    /// As of [`VirtualTimer::every`]; [`Error::Missing`] where none comes within five seconds.
+    /// The errors of [`VirtualTimer::every`]; [`Error::Missing`] where the timer does not expire within five seconds.
     pub fn measure_resolution() -> Result<Duration> {
-        let (told, expiries) = channel();
+        let (expired, expiries) = channel();
         let now = || clock_gettime_entry_ns(libc::CLOCK_PROCESS_CPUTIME_ID);
         let routine = move |_| {
-            let _ = told.send(now()); // fails once enough have been received
+            let _ = expired.send(now()); // fails once enough have been received
         };
         let timer = Self::every(Duration::from_micros(100), &VirtualClock::Own, routine)?;
         let (begun, mut seen) = (Instant::now(), Vec::new());
@@ -201,12 +203,12 @@ impl Drop for VirtualTimer {
         // Closing the pipe would not suffice: a forked child may have a copy of it.
         let _ = nix::unistd::write(&self.stop, b".");
         if let Some(thread) = self.thread.take() {
-            let _ = thread.join(); // a panic of the routine was printed there
+            let _ = thread.join(); // that thread has already printed a panic of the routine
         }
     }
 }
 
-/// Runs the thread of a timer.
+/// The loop of a timer's thread.
 fn run_timer_thread(ready: &Sender<nix::Result<i32>>, stop: &OwnedFd, mut routine: impl FnMut(Expiry)) {
     let mut set = SigSet::empty();
     set.add(SIGNAL);
@@ -214,7 +216,7 @@ fn run_timer_thread(ready: &Sender<nix::Result<i32>>, stop: &OwnedFd, mut routin
     let signals = match set.thread_block().and_then(|()| SignalFd::with_flags(&set, flags)) {
         Ok(signals) => signals,
         Err(errno) => {
-            let _ = ready.send(Err(errno)); // `every` waits for it
+            let _ = ready.send(Err(errno)); // `every` waits for this message
             return;
         }
     };
@@ -242,14 +244,14 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
     use syscost_platform::child::Child;
 
-    fn burn(time: Duration) {
+    fn use_cpu_time(time: Duration) {
         let until = VirtualClock::Own.read().expect("ours") + time;
         while VirtualClock::Own.read().expect("ours") < until {
             arch::register_loop(1 << 10);
         }
     }
 
-    fn endless() -> Child {
+    fn endless_child() -> Child {
         let burn = || loop {
             arch::register_loop(1 << 20);
         };
@@ -257,8 +259,8 @@ mod tests {
     }
 
     #[test]
-    fn it_runs_while_the_process_executes_and_stands_while_it_is_suspended() {
-        let child = endless();
+    fn the_clock_runs_while_the_process_executes_and_stops_while_it_is_suspended() {
+        let child = endless_child();
         let clock = VirtualClock::from_pid(child.pid().as_raw()).expect("a process");
         let read = || clock.read().expect("it is there");
         let before = read();
@@ -267,7 +269,7 @@ mod tests {
         }
         nix::sys::signal::kill(child.pid(), Signal::SIGSTOP).expect("ours");
         let mut stood = read();
-        // The signal takes a moment to be heard.
+        // The signal takes a moment to reach the process.
         for _ in 0..100 {
             std::thread::sleep(Duration::from_millis(20));
             let now = read();
@@ -283,14 +285,14 @@ mod tests {
     }
 
     #[test]
-    fn its_quality_is_measured() {
+    fn the_quality_of_the_clock_is_measured() {
         let quality = measure_quality().expect("a clock");
         assert!(quality.cost > Duration::ZERO && quality.step > Duration::ZERO, "{quality:?}");
         assert!(quality.promised <= quality.step, "{quality:?}");
     }
 
     #[test]
-    fn its_step_is_measured_while_a_timer_is_armed_too() {
+    fn the_step_of_the_clock_is_also_measured_while_a_timer_is_armed() {
         let armed =
             VirtualTimer::every(Duration::from_secs(60), &VirtualClock::Own, |_| ()).expect("a timer");
         let quality = measure_quality().expect("a clock");
@@ -299,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_counts_what_was_executed() {
+    fn a_timer_counts_the_executed_intervals() {
         let sum = Arc::new(AtomicU64::new(0));
         let theirs = Arc::clone(&sum);
         let interval = Duration::from_millis(1);
@@ -309,22 +311,22 @@ mod tests {
         };
         let before = VirtualClock::Own.read().expect("ours");
         let timer = VirtualTimer::every(interval, &VirtualClock::Own, routine).expect("a timer");
-        burn(Duration::from_millis(100));
+        use_cpu_time(Duration::from_millis(100));
         let resolution = VirtualTimer::measure_resolution().expect("it expires");
         drop(timer);
         let executed = VirtualClock::Own.read().expect("ours") - before;
         let counted = interval * sum.load(SeqCst) as u32;
         assert!(counted <= executed, "{counted:?} of {executed:?}");
-        // One step may be under way, and the last expiry not yet heard.
+        // One step may be under way, and the last expiry not yet received.
         assert!(counted + 3 * resolution + interval >= Duration::from_millis(100), "{counted:?}");
     }
 
     #[test]
-    fn a_timer_on_another_process_waits_for_that_one() {
-        let child = endless();
+    fn a_timer_on_another_process_expires_only_while_that_process_executes() {
+        let child = endless_child();
         let clock = VirtualClock::from_pid(child.pid().as_raw()).expect("a process");
-        let (told, expiries) = channel();
-        let routine = move |expiry| told.send(expiry).unwrap_or_default();
+        let (expired, expiries) = channel();
+        let routine = move |expiry| expired.send(expiry).unwrap_or_default();
         let timer = VirtualTimer::every(Duration::from_millis(5), &clock, routine).expect("a timer");
         expiries.recv_timeout(Duration::from_secs(20)).expect("it executes");
         nix::sys::signal::kill(child.pid(), Signal::SIGSTOP).expect("ours");

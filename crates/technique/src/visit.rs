@@ -1,8 +1,8 @@
-//! What a sampled monitor misses and counts twice: visits to a state compared with the times of its samples.
+//! Visits to a state compared with the times of samples: which visits a sampled monitor misses, and which it counts twice.
 //!
-//! A visit that is shorter than the time between two samples may fall between them; a longer one is found several
-//! times. So the number of samples in the state is not the number of visits: sampling cannot take a measure of type A.
-//! The share of samples in the state still estimates the fraction of time.
+//! A visit that is shorter than the time between two samples may fall between them; a longer visit is found several times. So
+//! the number of samples in the state is not the number of visits, and sampling cannot take a measure of type A. The share of
+//! samples in the state still estimates the fraction of time.
 //!
 //! Source: Kraemer, slide 7.
 
@@ -14,20 +14,20 @@ pub type Visit = (u64, u64);
 /// How samples cover visits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
-    /// Visits without a sample.
+    /// The number of visits without a sample.
     pub missed: u64,
-    /// Visits with one sample.
+    /// The number of visits with exactly one sample.
     pub once: u64,
-    /// Visits with several samples.
+    /// The number of visits with several samples.
     pub repeatedly: u64,
-    /// Samples in the state.
+    /// The number of samples in the state.
     pub hits: u64,
-    /// All samples.
+    /// The number of all samples.
     pub looks: u64,
 }
 
 impl Coverage {
-    /// Compares visits with the times of samples. Both must be in order of time, and visits must not overlap.
+    /// Compares visits with the times of samples, `looks`. Both must be in order of time, and visits must not overlap.
     pub fn from_visits(visits: &[Visit], looks: &[u64]) -> Self {
         let mut coverage = Self { looks: looks.len() as u64, ..Self::default() };
         for &(entered, left) in visits {
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_too_far_apart_miss_visits_and_too_near_ones_repeat_them() {
+    fn slow_sampling_misses_visits_and_fast_sampling_repeats_them() {
         let (visits, end) = (visits(100), 2500);
         let found = |period| Coverage::from_visits(&visits, &every(period, end));
         assert_eq!(found(25), Coverage { once: 100, hits: 100, looks: 100, ..Coverage::default() });
@@ -80,15 +80,15 @@ mod tests {
     }
 
     #[test]
-    fn a_visit_holds_the_moment_of_its_entry_and_not_that_of_its_end() {
+    fn a_visit_includes_its_entry_time_and_excludes_its_exit_time() {
         let one = [(10, 20)];
         assert_eq!(Coverage::from_visits(&one, &[10]).hits, 1);
         assert_eq!(Coverage::from_visits(&one, &[9, 20]).hits, 0);
     }
 
-    /// A load of three ticks that is on for 1.44 of them: 48 %. The tick finds it on twice of three times.
+    /// A load has a period of three ticks and is on for 1.44 of them: 48 %. Two of three ticks find it on.
     #[test]
-    fn in_step_a_true_48_percent_reads_66() {
+    fn synchronous_sampling_reads_66_percent_for_a_true_48() {
         let visits: Vec<_> = (0..1000).map(|at| (300 * at, 300 * at + 144)).collect();
         let end = 300_000;
         assert_eq!(true_fraction(&visits, end), 0.48);
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn random_gaps_find_the_truth_within_their_interval() {
+    fn random_gaps_give_intervals_that_hold_the_true_fraction() {
         let visits: Vec<_> = (0..1000).map(|at| (300 * at, 300 * at + 144)).collect();
         let mut inside = 0;
         for seed in 0..40 {

@@ -1,4 +1,4 @@
-//! The examples of control, in a hurry: each runs, says what it has found, and leaves nothing behind, also when it is killed.
+//! The examples of control, with `--quick`: each runs, prints its results, and leaves nothing behind, even if it is killed.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test may")]
 #![allow(clippy::print_stdout, reason = "a test that cannot be done says so")]
@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use syscost_platform::testing::print_skipped;
 
-/// Beside the directory of this test: `target/PROFILE/examples`.
+/// The path of an example, in `target/PROFILE/examples` beside the directory of this test.
 fn example(name: &str) -> Option<PathBuf> {
     let deps = std::env::current_exe().unwrap();
     let built = deps.parent()?.parent()?.join("examples").join(name);
@@ -25,13 +25,13 @@ fn example(name: &str) -> Option<PathBuf> {
     None
 }
 
-/// These examples load the same CPU, and must not load each other.
+/// These examples load the same CPU, so only one may run at a time.
 fn only_one_at_a_time() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A run of an example in a hurry; nothing where the machine lacks what it needs.
+/// Runs an example with `--quick`; `None` where the machine lacks what it needs.
 fn run_quickly(program: &Path, arguments: &[&OsStr]) -> Option<Output> {
     let output = Command::new(program).arg("--quick").args(arguments).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
@@ -42,8 +42,8 @@ fn run_quickly(program: &Path, arguments: &[&OsStr]) -> Option<Output> {
     Some(output)
 }
 
-/// What it says, in a hurry, with these arguments.
-fn says(program: &Path, arguments: &[&OsStr], words: &[&str]) -> Option<String> {
+/// The output of an example with `--quick`, which must contain each of `words`.
+fn output_with_words(program: &Path, arguments: &[&OsStr], words: &[&str]) -> Option<String> {
     let output = run_quickly(program, arguments)?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
@@ -53,8 +53,8 @@ fn says(program: &Path, arguments: &[&OsStr], words: &[&str]) -> Option<String> 
     Some(text)
 }
 
-/// What it says has this quantity, which is better with control than without; and with the controller's output dropped the
-/// example says that it is not, and fails.
+/// Checks that the output contains this quantity, better with control than without. With the controller's output dropped, the
+/// example must report that the quantity is not better, and fail.
 fn only_a_closed_loop_controls(program: &Path, text: &str, quantity: &str) {
     let line = text.lines().find(|line| line.starts_with("by turns: "));
     assert!(line.is_some_and(|line| line.contains(quantity)), "{text}");
@@ -70,7 +70,7 @@ fn a_live_server_is_controlled_only_in_a_closed_loop_and_is_drawn() {
     let Some(program) = example("control") else { return };
     let directory = tempfile::tempdir().unwrap();
     let words = ["one by one", "halving", "twice the limit", "\nslide "];
-    let Some(text) = says(&program, &[directory.path().as_os_str()], &words) else { return };
+    let Some(text) = output_with_words(&program, &[directory.path().as_os_str()], &words) else { return };
     let svg = fs::read_to_string(directory.path().join("control-policy.svg")).unwrap();
     for words in ["halving", "goal 4.5", "background processes that run", "seconds"] {
         assert!(svg.contains(words), "no `{words}`");
@@ -83,7 +83,7 @@ fn live_jobs_are_controlled_only_in_a_closed_loop() {
     let _one = only_one_at_a_time();
     let Some(program) = example("multiprogramming") else { return };
     let words = ["S/F", "controlled from 6 jobs", "\nslide "];
-    let Some(text) = says(&program, &[], &words) else { return };
+    let Some(text) = output_with_words(&program, &[], &words) else { return };
     only_a_closed_loop_controls(&program, &text, "time between two page-ins");
 }
 
@@ -91,11 +91,11 @@ fn live_jobs_are_controlled_only_in_a_closed_loop() {
 fn an_overlap_is_sampled() {
     let _one = only_one_at_a_time();
     let Some(program) = example("io_overlap") else { return };
-    says(&program, &[], &["IO_OVERLAP(k, X)", "\nslide "]);
+    output_with_words(&program, &[], &["IO_OVERLAP(k, X)", "\nslide "]);
 }
 
 #[test]
-fn whoever_is_killed_leaves_no_jobs_no_group_and_no_files() {
+fn a_killed_example_leaves_no_jobs_no_group_and_no_files() {
     let _one = only_one_at_a_time();
     let Some(program) = example("multiprogramming") else { return };
     for signal in [Signal::SIGTERM, Signal::SIGKILL] {
@@ -119,7 +119,7 @@ fn whoever_is_killed_leaves_no_jobs_no_group_and_no_files() {
     }
 }
 
-/// Processes in a group whose name begins so.
+/// The processes in a group whose name begins with `group`.
 fn jobs(group: &str) -> Vec<PathBuf> {
     let processes = fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path());
     let is_in = |process: &PathBuf| {
@@ -128,7 +128,7 @@ fn jobs(group: &str) -> Vec<PathBuf> {
     processes.filter(is_in).collect()
 }
 
-/// Whether a group whose name begins so is in this directory or below it.
+/// Whether a group whose name begins with `name` is in this directory or below it.
 fn exists(directory: &Path, name: &str) -> bool {
     let Ok(entries) = fs::read_dir(directory) else { return false };
     let directories = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));

@@ -1,4 +1,4 @@
-//! The clients of the web server's example are another host.
+//! In the example of the web server, the clients run on another host.
 
 #[allow(dead_code, reason = "the example uses the rest")]
 #[allow(unreachable_pub, reason = "`pub` marks what a module of the example offers")]
@@ -11,7 +11,7 @@ use std::time::Duration;
 use syscost_platform::namespace::{enter_new_namespace, run_ip_commands};
 use syscost_platform::testing::{print_skipped, run_in_child_process, value_or_skip};
 
-/// Whether a thread of the other host, or of this one, reaches this address of this host.
+/// Whether a thread of the other host, or of this host if there is none, reaches this address of this host.
 fn reaches(host: Option<&OtherHost>, address: SocketAddr) -> bool {
     let connect = || {
         host.map(OtherHost::enter).transpose().expect("entered");
@@ -21,7 +21,7 @@ fn reaches(host: Option<&OtherHost>, address: SocketAddr) -> bool {
 }
 
 #[test]
-fn another_host_is_reached_by_the_wire_alone() {
+fn the_other_host_reaches_this_host_only_by_the_wire() {
     run_in_child_process(|| {
         if let Err(error) = enter_new_namespace() {
             return print_skipped(&error.to_string());

@@ -14,14 +14,15 @@ use syscost_platform::error::Error;
 use syscost_technique::event_register::variable;
 use syscost_technique::steering::{DetailLevel, Manager, Request, Settings, SteeredMonitor};
 
-/// Where the manager of a member listens, its name, and whether its own program changes its settings, too.
+/// Variables of a member's environment: the manager's address, the member's name, and whether its own program changes its
+/// settings.
 const MANAGER: &str = "STEERED_BY";
 const NAME: &str = "STEERED_AS";
 const OWN_CHANGE: &str = "STEERED_ITSELF";
-/// Longer than a process waits for a CPU.
+/// A time that is longer than a process waits for a CPU.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A process that other tests start; by itself it does nothing.
+/// A process that other tests start. Run as a test, it does nothing.
 #[test]
 fn member() {
     let Ok(manager) = std::env::var(MANAGER) else { return };
@@ -33,7 +34,7 @@ fn member() {
     };
     let monitor = SteeredMonitor::start(&["busy"], settings, 3, || [1]).unwrap();
     let mut changes_itself = std::env::var(OWN_CHANGE).is_ok();
-    // It joins again where it was excluded, until there is no manager.
+    // An excluded member joins again, until there is no manager.
     while monitor
         .follow(manager, &name, |ended| {
             println!("ended {} {} {:?}", ended.since, ended.samples, ended.settings.period);
@@ -47,7 +48,7 @@ fn member() {
     }
 }
 
-/// A process of its own, which is killed with this value.
+/// A child process, which is killed when this value is dropped.
 struct Process(Child, Lines<BufReader<ChildStdout>>);
 
 impl Process {
@@ -67,14 +68,14 @@ impl Process {
         kill(Pid::from_raw(self.0.id() as i32), signal).unwrap();
     }
 
-    /// Stops it. A signal alone takes effect later: it could still answer the next message.
+    /// Stops the process and waits for that. After the signal alone it could still answer the next message.
     fn stop(&self) {
         self.signal(Signal::SIGSTOP);
         let stopped = waitpid(Pid::from_raw(self.0.id() as i32), Some(WaitPidFlag::WUNTRACED)).unwrap();
         assert!(matches!(stopped, WaitStatus::Stopped(..)), "{stopped:?}");
     }
 
-    /// When the settings took effect that a change has ended, the samples under them, and their period.
+    /// The logical time since which an ended stretch had its settings, its number of samples, and their period.
     fn next_stretch(&mut self) -> (u64, u64, String) {
         let line =
             self.1.find_map(|line| line.unwrap().split_once("ended ").map(|(_, rest)| rest.to_owned()));
@@ -91,7 +92,7 @@ impl Drop for Process {
     }
 }
 
-/// A manager and its members, once all have joined.
+/// A manager and its members, after all members have joined.
 fn group(names: &[&str], changes_itself: &str) -> (Manager, Vec<Process>) {
     let mut manager = Manager::listen("127.0.0.1:0".parse().unwrap(), PATIENCE).unwrap();
     let start = |name: &&str| Process::start(&manager, name, *name == changes_itself);
@@ -135,7 +136,7 @@ fn a_request_takes_effect_in_all_processes_at_one_logical_time() {
 }
 
 #[test]
-fn what_one_process_does_not_answer_is_changed_in_none() {
+fn a_request_that_one_process_does_not_answer_changes_none() {
     let (mut manager, mut processes) = group(&["a", "b", "c"], "");
     manager.request(&FAST).unwrap();
     processes[1].stop();
@@ -168,7 +169,7 @@ fn what_one_process_does_not_answer_is_changed_in_none() {
 fn a_process_that_changes_itself_is_inconsistent_and_takes_over_the_settings_when_it_joins_again() {
     let (mut manager, mut processes) = group(&["a", "own"], "own");
     let first = manager.request(&FAST).unwrap();
-    // The line is printed before the change.
+    // The process prints this line before its change.
     assert_eq!(processes[1].next_stretch().2, "2ms");
     std::thread::sleep(Duration::from_millis(200));
     let refused = manager.request(&SLOW).unwrap_err().to_string();

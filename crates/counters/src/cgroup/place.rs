@@ -1,4 +1,4 @@
-//! The directories of a group in the hierarchies that are mounted, and its limits.
+//! The directories of a group in the mounted hierarchies, and its limits.
 
 use crate::Fault;
 use crate::text::parse_number;
@@ -7,7 +7,7 @@ use std::path::Path;
 use syscost_platform::control_group::{self, Controller, Group, Hierarchy, parse_cfs_quota};
 use syscost_platform::kernel_files::KernelFiles;
 
-/// The directories of one group, by the controllers that are read.
+/// The directories of one group, one for each controller that is read.
 #[derive(Debug, Default)]
 pub(super) struct Place {
     pub(super) unified: Option<String>,
@@ -20,7 +20,7 @@ impl Place {
     /// The group of this name, in all hierarchies that have it.
     ///
     /// # Errors
-    /// [`Fault::Gone`] where no hierarchy has it; [`Fault::Unsupported`] where none is mounted.
+    /// [`Fault::Gone`] where no hierarchy has the group; [`Fault::Unsupported`] where no hierarchy is mounted.
     pub(super) fn find_by_name(name: &str) -> Result<Self, Fault> {
         let is_path = name.starts_with('/') && name.split('/').all(|part| part != ".." && part != ".");
         if !is_path || name.contains('\0') {
@@ -29,7 +29,7 @@ impl Place {
         let mounted = mounted_hierarchies()?;
         let place = Self::from_controllers(|meant| {
             let hierarchy = mounted.iter().find(|hierarchy| hierarchy.matches_controller(meant))?;
-            // A container's own group is `/` to it, whichever group that is outside.
+            // In a container `/` is the container's own group, whatever its name outside.
             let directory =
                 if name == "/" { hierarchy.point.clone() } else { hierarchy.group_directory(name)? };
             Path::new(&directory).is_dir().then_some(directory)
@@ -37,10 +37,10 @@ impl Place {
         if place.is_there() { Ok(place) } else { Err(Fault::Gone(format!("control group {name}"))) }
     }
 
-    /// The group of a process.
+    /// The group of a process, in each mounted hierarchy.
     ///
     /// # Errors
-    /// [`Fault::Gone`], [`Fault::Denied`] as of a process; [`Fault::Unsupported`] where no hierarchy is mounted.
+    /// [`Fault::Gone`] or [`Fault::Denied`] in the cases of a process; [`Fault::Unsupported`] where no hierarchy is mounted.
     pub(super) fn from_pid(pid: i32) -> Result<Self, Fault> {
         let path = format!("/proc/{pid}/cgroup");
         let membership = fs::read_to_string(&path)
@@ -60,7 +60,7 @@ impl Place {
         }
     }
 
-    /// Whether any of its directories is there.
+    /// Whether at least one of its directories exists.
     pub(super) fn is_there(&self) -> bool {
         let all = [&self.unified, &self.cpuacct, &self.cpu, &self.memory];
         all.into_iter().flatten().any(|directory| Path::new(directory).is_dir())
@@ -69,7 +69,7 @@ impl Place {
     pub(super) fn memory_limit(&self) -> Result<Option<u64>, Fault> {
         if let Some(directory) = &self.memory {
             let bytes = read_number(directory, "memory.limit_in_bytes")?;
-            // No limit is written as the largest number of whole pages.
+            // The kernel writes "no limit" as the largest number of whole pages.
             return Ok(Some(bytes).filter(|bytes| *bytes < i64::MAX as u64 - (1 << 20)));
         }
         let text = self.read_unified("memory.max")?;
@@ -106,7 +106,7 @@ impl Place {
     }
 }
 
-/// The number in a file of a group.
+/// Reads the number in a file of a group.
 pub(super) fn read_number(directory: &str, name: &str) -> Result<u64, Fault> {
     let text = read_trimmed(directory, name)?;
     let value = parse_number(text.as_bytes()).map(|(value, _)| value);
@@ -143,7 +143,7 @@ pub(crate) fn group_names() -> Result<Vec<String>, Fault> {
 }
 
 fn collect_group_names(directory: &Path, name: &str, names: &mut Vec<String>) {
-    // A group that was removed meanwhile has nothing below it.
+    // A group that was removed meanwhile has no groups below it.
     let Ok(entries) = fs::read_dir(directory) else { return };
     for entry in entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
         let Ok(part) = entry.file_name().into_string() else { continue };

@@ -5,12 +5,12 @@ fn sleeper() -> Child {
     Command::new("sleep").arg("60").spawn().expect("a child")
 }
 
-fn own() -> Process {
+fn own_process() -> Process {
     Process::open(std::process::id() as i32).expect("ourselves")
 }
 
 #[test]
-fn a_line_of_stat_is_read_whatever_the_name_holds() {
+fn a_line_of_stat_is_parsed_with_any_name() {
     let numbers: Vec<_> = (4..53).map(|n: u64| n.to_string()).collect();
     let line = format!("17 (a) S 9\n(b) R {}", numbers.join(" "));
     let stat = parse_stat(line.as_bytes()).expect("a line");
@@ -36,7 +36,7 @@ fn a_line_of_stat_is_read_whatever_the_name_holds() {
 }
 
 #[test]
-fn a_negative_field_moves_no_other() {
+fn a_negative_field_does_not_shift_the_others() {
     let mut numbers: Vec<_> = (4..53).map(|n: i64| n.to_string()).collect();
     numbers[4] = "-1".into(); // the terminal's group, field 8
     let line = format!("17 (x) S {}", numbers.join(" "));
@@ -46,7 +46,7 @@ fn a_negative_field_moves_no_other() {
 
 #[test]
 fn touched_pages_are_counted_in_faults_and_in_memory() {
-    let process = own();
+    let process = own_process();
     let read = |process: &Process| {
         (process.page_faults().expect("read").value, process.resident().expect("read").value)
     };
@@ -61,7 +61,7 @@ fn touched_pages_are_counted_in_faults_and_in_memory() {
 
 #[test]
 fn work_is_seen_in_the_clock_and_a_thread_in_the_links() {
-    let process = own();
+    let process = own_process();
     let before = process.cpu_time().expect("read").value;
     let threads = process.threads().expect("read").value;
     let (send, wait) = std::sync::mpsc::channel::<()>();
@@ -74,7 +74,7 @@ fn work_is_seen_in_the_clock_and_a_thread_in_the_links() {
 }
 
 #[test]
-fn what_has_ended_is_gone_for_every_counter() {
+fn every_counter_of_an_ended_process_is_gone() {
     let mut child = sleeper();
     let process = Process::open(child.id() as i32).expect("a child");
     assert_eq!(process.threads().expect("read").value, 1);
@@ -88,6 +88,6 @@ fn what_has_ended_is_gone_for_every_counter() {
 }
 
 #[test]
-fn a_number_that_nobody_can_have_is_gone_or_refused() {
+fn an_impossible_process_number_is_gone_or_refused() {
     assert!(Process::open(i32::MAX).is_err() && Process::open(-5).is_err());
 }

@@ -13,25 +13,25 @@ use syscost_platform::process::set_niceness;
 use syscost_platform::{arch, cpu, time};
 use syscost_statistic::Random;
 
-/// Shortest and longest turn of work and sleep. Lengths are random, so that the load is never in step with the kernel's
-/// tick, which would then find it busy always or never. Each turn ends with a sleep and a timer interrupt: some 15 µs
-/// in which the CPU is neither idle nor charged to a task. At 300 turns a second that would be 0.5 % of the CPU, which
-/// is the whole tolerance.
+/// Shortest and longest turn of work and sleep. The lengths are random, so that the load is never synchronous with the
+/// kernel's tick, which would then always or never find it busy. Each turn ends with a sleep and a timer interrupt: for some
+/// 15 µs the CPU is neither idle nor charged to a task. At 300 turns per second that would be 0.5 % of the CPU, which is the
+/// whole tolerance.
 const SHORTEST_NS: u64 = 6_000_000;
 const LONGEST_NS: u64 = 12_000_000;
 
-/// A read of zeroes that keeps a load in the kernel for a millisecond: less than a thousandth of the time passes outside of it.
-/// An emulator, which looks for interrupts as it returns to user space, needs that length.
+/// The length of a read of zeroes that keeps a load in the kernel for a millisecond. The load spends less than a thousandth
+/// of the time outside of the read. An emulator checks for interrupts when it returns to user space, and needs that length.
 const LONG_READ: usize = 16 << 20;
 
-/// Where a load spends its time.
+/// The mode in which a load spends its time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Mode {
     User,
     Kernel,
 }
 
-/// The process. Dropping this value ends it.
+/// The process that makes the load. It ends when this value is dropped.
 pub(super) struct Load {
     child: Child,
     /// Whether the load never sleeps.
@@ -39,19 +39,19 @@ pub(super) struct Load {
 }
 
 impl Load {
-    /// Starts a process that uses `share` of a CPU, from 0 to 1. In each turn it works until its own CPU time has
-    /// reached that share of the elapsed time, and sleeps for the rest: time that other tasks take is made up for.
+    /// Starts a process that uses `share` of a CPU, from 0 to 1. In each turn it works until its own CPU time has reached
+    /// that share of the elapsed time, and sleeps for the rest. It thereby makes up for time that other tasks take.
     ///
     /// # Errors
-    /// The kernel refuses the process.
+    /// An error where the kernel refuses the process.
     pub(super) fn with_share(share: f64, cpu: usize, seed: u64) -> Result<Self> {
         Self::start(cpu, share >= 1.0, || run_turns([(share, &mut || ())], Random::new(seed)))
     }
 
-    /// Starts a process that wants all of a CPU and is always in this mode: it reads no clock.
+    /// Starts a process that wants all of a CPU and is always in this mode; it reads no clock.
     ///
     /// # Errors
-    /// The kernel refuses the process.
+    /// An error where the kernel refuses the process.
     pub(super) fn in_one_mode(mode: Mode, cpu: usize) -> Result<Self> {
         let zeroes = open_dev_zero()?;
         let mut buffer = vec![0; LONG_READ];
@@ -65,13 +65,13 @@ impl Load {
         })
     }
 
-    /// Starts a process that uses these shares of a CPU in user space and in the kernel, in each turn first the one and
-    /// then the other.
+    /// Starts a process that uses these shares of a CPU in user space and in the kernel. In each turn it works first in user
+    /// space, then in the kernel.
     ///
     /// # Errors
-    /// The kernel refuses the process.
+    /// An error where the kernel refuses the process.
     pub(super) fn with_mode_shares(user: f64, kernel: f64, cpu: usize, seed: u64) -> Result<Self> {
-        // Opened before the fork: the child should allocate nothing.
+        // Opened before the fork, since the child should not allocate.
         let zeroes = open_dev_zero()?;
         let mut buffer = vec![0; 1 << 16];
         Self::start(cpu, false, || {
@@ -102,8 +102,8 @@ fn open_dev_zero() -> Result<File> {
     File::open("/dev/zero").map_err(|e| Error::file("/dev/zero", "opening", e))
 }
 
-/// Raises the priority as far as is allowed: a full load is full only if it has the CPU. The kernel weighs whole
-/// sessions against each other (`sched_autogroup_enabled`), and tasks only within one.
+/// Raises the priority as far as is allowed, since a full load is full only if it has the CPU. The kernel weighs whole
+/// sessions against each other (`sched_autogroup_enabled`), and tasks only within one session.
 fn raise_priority() {
     let _ = nix::unistd::setsid();
     let _ = fs::write("/proc/self/autogroup", "-20");
@@ -135,7 +135,7 @@ fn run_turns<const N: usize>(mut work: [(f64, &mut dyn FnMut()); N], mut random:
         let range = (LONGEST_NS - SHORTEST_NS) as usize;
         turn_ends = time::monotonic_raw_ns() + SHORTEST_NS + random.number_below(range) as u64;
         let used = || (time::thread_cpu_ns() - used) as f64;
-        // What this turn owes of all work, divided by the shares.
+        // The CPU time that this turn still has to use, divided below in the proportion of the shares.
         let owed = (all * (turn_ends - began) as f64 - done).max(0.0);
         for (up_to, piece) in &mut work {
             while used() < done + owed * *up_to / all {
@@ -146,12 +146,12 @@ fn run_turns<const N: usize>(mut work: [(f64, &mut dyn FnMut()); N], mut random:
     }
 }
 
-/// Time that all tasks together have run on one CPU, in nanoseconds: the CPU accounting of the root control group,
-/// which does not depend on the tick. Control groups of version 2 have no times of single CPUs; then, and without
-/// control groups, `/proc/schedstat` is read.
+/// Time that all tasks together have run on one CPU, ns. It is the CPU accounting of the root control group, which does not
+/// depend on the tick. Control groups of version 2 have no times of single CPUs; `/proc/schedstat` is read for these, and
+/// without control groups.
 ///
 /// # Errors
-/// [`Error::Missing`] where neither is there.
+/// [`Error::Missing`] where neither source exists.
 fn task_time_ns(cpu: usize) -> Result<u64> {
     let by_scheduler = || parse_scheduled_ns(&fs::read_to_string("/proc/schedstat").ok()?, cpu);
     let file = root_group_file(&KernelFiles::live(), Some("cpuacct"), "cpuacct.usage_percpu");
@@ -165,7 +165,7 @@ fn task_time_ns(cpu: usize) -> Result<u64> {
     })
 }
 
-/// The time that tasks have run on a CPU, in nanoseconds, from `/proc/schedstat`: the seventh number of its line
+/// The time that tasks have run on a CPU, ns, from `/proc/schedstat`: the seventh number of the CPU's line
 /// (Documentation/scheduler/sched-stats.rst).
 fn parse_scheduled_ns(text: &str, cpu: usize) -> Option<u64> {
     let name = format!("cpu{cpu}");
@@ -176,14 +176,14 @@ fn parse_scheduled_ns(text: &str, cpu: usize) -> Option<u64> {
     words.nth(6)?.parse().ok()
 }
 
-/// CPU time that processes other than these loads have used, ns. It is read from other sources than the counters
-/// under test, so that an error of such a counter is not mistaken for other processes' time.
+/// CPU time that processes other than these loads have used, ns. Its sources are not the counters under test, so that an
+/// error of such a counter is not mistaken for other processes' time.
 ///
 /// # Errors
-/// A load has ended, or the kernel keeps no such statistics.
+/// An error where a load has ended, or where the kernel keeps no such statistics.
 pub(super) fn other_processes_ns(cpu: usize, loads: &[Load]) -> Result<u64> {
-    // A load that never sleeps waits exactly while other tasks run. The CPU's sum would be late: the scheduler
-    // updates it only when a task leaves the CPU.
+    // A load that never sleeps waits exactly while other tasks run, so its waiting time is used. The CPU's sum would be late:
+    // the scheduler updates it only when a task leaves the CPU.
     if let [load @ Load { wants_all: true, .. }] = loads {
         return Ok(load_schedstat(load)?.waited_ns);
     }
@@ -191,7 +191,7 @@ pub(super) fn other_processes_ns(cpu: usize, loads: &[Load]) -> Result<u64> {
     Ok(task_time_ns(cpu)?.saturating_sub(ours))
 }
 
-/// The scheduler's own statistics of a load, and not the clock under test.
+/// The scheduler's own statistics of a load, which are not the clock under test.
 fn load_schedstat(load: &Load) -> Result<Schedstat> {
     let path = format!("/proc/{}/schedstat", load.pid());
     let text = fs::read_to_string(&path).map_err(|e| Error::file(&path, "reading", e))?;
@@ -206,7 +206,7 @@ mod tests {
     use syscost_platform::process::process_cpu_ns;
 
     #[test]
-    fn a_kernel_without_control_groups_of_version_1_tells_it_by_the_scheduler() {
+    fn without_control_groups_of_version_1_the_scheduler_s_time_is_parsed() {
         let text = "version 15\ntimestamp 4294904444\ncpu0 0 0 0 0 0 0 123456789 4711 99\n\
             domain0 3 0 0 0 0\ncpu1 1 2 3 4 5 6 7000000000 8 9\n";
         assert_eq!(parse_scheduled_ns(text, 0), Some(123_456_789));
@@ -223,7 +223,7 @@ mod tests {
         let (begun, before) = (Instant::now(), used());
         std::thread::sleep(Duration::from_millis(200));
         let share = (used() - before) / begun.elapsed().as_nanos() as f64;
-        // Others may take the CPU from it, and then it catches up.
+        // Other processes may take the CPU from the load, which then catches up.
         assert!(share < 0.6, "{share}");
         assert!(used() > 0.0);
     }

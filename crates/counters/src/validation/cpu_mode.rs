@@ -1,18 +1,18 @@
-//! All functions of CPU time against a load that is in one mode only: rows of C1 that a lie of 1 % fails.
+//! Tests all functions of CPU time with a load that is in one mode only. An error of 1 % fails these rows of C1.
 //!
-//! A kernel without exact accounting divides a process's time by what its tick finds, and a mixed load leaves the
-//! division to chance. A load that never enters the kernel, or hardly ever leaves it, leaves nothing to chance: its user
-//! time, or its kernel time, is its CPU time, which its clock tells in nanoseconds by another path of the kernel's. What
-//! others take from it, its clock does not count either.
+//! A kernel without exact accounting divides a process's time by what its tick finds, so that a mixed load leaves the
+//! division to chance. A load in one mode does not: it never enters the kernel, or hardly ever leaves it. Its user time, or
+//! its kernel time, is its CPU time, which its clock measures in nanoseconds by another path in the kernel. Time that other
+//! tasks take from the load is not in its clock either.
 //!
-//! What remains is stated: the step of 10 ms at either end of the window, 0.25 % of it. Ticks that find the load inside
-//! of an interrupt are kernel time to the kernel, so user time may lack what the CPU spent in interrupts.
+//! The remaining errors are known. The step of 10 ms at either end of the window is 0.25 % of the window. A tick that finds
+//! the load inside of an interrupt counts as kernel time, so user time may lack the time that the CPU spent in interrupts.
 //!
-//! User and kernel time apart, of a load whose split is known: rows of C1 and C2.
+//! Also tests user and kernel time separately, with a load whose split is known: rows of C1 and C2.
 //!
-//! Kernels without exact accounting divide a process's time by what the tick finds it doing, some hundred looks a
-//! second. The tolerance is meant to be wide, some ten standard deviations of the share of that number of looks at
-//! 250 a second: a reader that takes one kind of time for the other, or all time for one kind, is off by more.
+//! Kernels without exact accounting divide a process's time by what the tick finds it doing, in some hundred samples per
+//! second. The tolerance is wide on purpose: some ten standard deviations of the share, for that number of samples at 250 per
+//! second. A reader that confuses the two kinds of time, or reports all time as one kind, is off by more.
 
 use super::cpu_load::{Load, Mode};
 use super::finding::{Finding, mean_and_half_width};
@@ -22,30 +22,30 @@ use std::time::{Duration, Instant};
 use syscost_platform::cpu;
 use syscost_platform::error::Result;
 
-/// 400 steps of 10 ms.
+/// A window of 400 steps of 10 ms.
 const WINDOW: Duration = Duration::from_secs(4);
 const SLICE: Duration = Duration::from_millis(100);
-/// The time after which a load has begun: its start is kernel time, and enters the kernel's division as a share.
+/// The time after which a load has begun. Its start is kernel time, and would enter the kernel's division as a share.
 const SETTLING: Duration = Duration::from_secs(1);
-/// Percent of a CPU.
+/// The tolerance, percent of a CPU.
 const TOLERANCE: f64 = 0.5;
-/// A load that had less of the CPU than this, percent, cannot show an error of 1 %.
+/// The smallest share of the CPU, percent, with which a load can show an error of 1 %.
 const LEAST: f64 = 80.0;
 
-/// What was read of a load and its CPU at the same time, percent.
+/// The readings of a load and its CPU over the same time, percent.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     total: f64,
     user: f64,
     kernel: f64,
     cpu: f64,
-    /// The load's share by its clock.
+    /// The load's share by its CPU clock.
     truth: f64,
-    /// Share of the CPU in interrupts.
+    /// The share of the CPU in interrupts.
     interrupts: f64,
 }
 
-/// Runs the load in user space and then the one in the kernel; fewer rows if a signal interrupted it.
+/// Runs the load in user space and then the one in the kernel. Returns fewer rows if a signal interrupts it.
 pub(super) fn run(setting: &Setting) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for mode in [Mode::User, Mode::Kernel] {
@@ -75,13 +75,13 @@ fn watch_load(mode: Mode, setting: &Setting) -> Result<Option<Seen>> {
     Ok(Some(Seen { total, user, kernel, cpu: busy, truth, interrupts }))
 }
 
-/// The share by the clock, percent.
+/// The share of the elapsed time by the CPU clock, percent.
 fn cpu_clock_share(before: &Reading<Duration>, after: &Reading<Duration>) -> f64 {
     let used = after.value.saturating_sub(before.value).as_secs_f64();
     100.0 * used / after.at.saturating_duration_since(before.at).as_secs_f64().max(1e-9)
 }
 
-/// Reads all four shares at once: total, user and kernel time, and the CPU's; `None` if it was interrupted.
+/// Reads all four shares over the same time: total, user time, kernel time, and the CPU's. `None` if it was interrupted.
 fn read_all_shares(
     pid: i32,
     cpu: usize,
@@ -104,7 +104,7 @@ fn read_all_shares(
             Err(panic) => std::panic::resume_unwind(panic),
         });
         let read: std::result::Result<Vec<Percent>, Fault> = read.collect();
-        // Four threads, four answers.
+        // Four threads return four shares.
         goes_on.then(|| read.map(|read| [read[0], read[1], read[2], read[3]]))
     })
 }
@@ -115,7 +115,7 @@ impl Seen {
             Mode::User => ("full, in user space", self.truth, 0.0),
             Mode::Kernel => ("full, in the kernel", 0.0, self.truth),
         };
-        // No CPU idles while a load wants all of it.
+        // The CPU is never idle while a load wants all of it.
         let rows = [
             ("process", self.truth, self.total),
             ("user time", user, self.user),
@@ -125,7 +125,7 @@ impl Seen {
         rows.map(|(what, expected, found)| {
             let row = Finding::share_near(&format!("{name}, {what}"), "", expected, found, TOLERANCE);
             let (crowd, off) = (100.0 - self.truth, (expected - found).abs());
-            // What the tick finds in an interrupt is kernel time.
+            // A tick in an interrupt counts as kernel time.
             let is_moved = mode == Mode::User && (found < expected) == (what == "user time");
             if self.truth < LEAST {
                 row.excuse_failure(format!(
@@ -141,12 +141,12 @@ impl Seen {
     }
 }
 
-/// Several steps of 10 ms, in which the kernel tells these times.
+/// A window of several steps of 10 ms, in which the kernel counts these times.
 const SPLIT_WINDOW: Duration = Duration::from_millis(500);
-/// Windows of a usual experiment, for each kind of time, and the fewest that say something.
+/// The number of windows of a usual experiment for each kind of time, and the lowest number that allows a verdict.
 const SPLIT_WINDOWS: u32 = 10;
 const FEWEST: usize = 5;
-/// Percent of a CPU.
+/// The tolerance, percent of a CPU.
 const SPLIT_TOLERANCE: f64 = 9.0;
 
 /// Shares of a CPU in the two modes, percent.
@@ -156,7 +156,7 @@ pub(super) struct Split {
     pub(super) kernel: f64,
 }
 
-/// What was read of a process, window by window.
+/// The readings of a process, window by window.
 #[derive(Debug, Default)]
 pub(super) struct Modes {
     user: Vec<f64>,
@@ -197,7 +197,7 @@ impl Modes {
                 ));
             }
             let short = expected - mean_and_half_width(samples).0;
-            // What others take, a load may lack.
+            // A load may lack the time that other processes took.
             if others > SPLIT_TOLERANCE && (0.0..=others + SPLIT_TOLERANCE).contains(&short) {
                 row.excuse_failure(format!(
                     "others had {others:.1} % of this CPU: try again when it is at rest"
@@ -217,7 +217,7 @@ mod tests {
     use super::*;
     use crate::Fault;
 
-    /// Reads of a load, and the rows that fail if one of them lies.
+    /// The rows that fail if a reading of a load is changed by `bend`.
     fn failing(mode: Mode, bend: impl Fn(&mut Seen)) -> Vec<usize> {
         let (user, kernel) = if mode == Mode::User { (99.0, 0.0) } else { (0.25, 98.8) };
         let mut seen = Seen { total: 99.1, user, kernel, cpu: 100.0, truth: 99.1, interrupts: 0.0 };
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lie_of_one_percent_fails_its_row_and_no_other() {
+    fn an_error_of_one_percent_fails_its_row_and_no_other() {
         for mode in [Mode::User, Mode::Kernel] {
             assert!(failing(mode, |_| ()).is_empty());
             assert_eq!(failing(mode, |seen| seen.total *= 1.01), [0]);
@@ -240,9 +240,10 @@ mod tests {
         assert!(failing(Mode::User, |seen| (seen.truth, seen.user) = (70.0, 60.0)).is_empty(), "a crowd");
     }
 
-    /// A real load and readers that lie: each must fail, unless others use the machine so much that there is no verdict.
+    /// Wrong readers read a real load. Each must fail, unless other processes use the machine so much that there is no
+    /// verdict.
     #[test]
-    fn readers_that_lie_about_a_real_load_are_caught() {
+    fn wrong_readers_of_a_real_load_fail() {
         let place = tempfile::tempdir().expect("made");
         for lie in LIES.iter().filter(|lie| lie.name.ends_with("user-less") || lie.name == "cpu-time-user") {
             let functions = lie.bent_functions();
@@ -265,7 +266,7 @@ mod tests {
         Ok(Percent { value, low: value, high: value, window: WINDOW })
     }
 
-    /// A load of that split, by readers that do not wait.
+    /// A load with that split, and readers that do not wait.
     const SYNTHETIC: Functions = Functions {
         cpu_time_user: |_, _| share(40.3),
         cpu_time_kernel: |_, _| share(9.8),
@@ -281,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_takes_one_time_for_the_other_fails_both_rows() {
+    fn a_reader_that_swaps_user_and_kernel_time_fails_both_rows() {
         assert_eq!(verdicts(SYNTHETIC, 200, 0.0), [Verdict::Passed, Verdict::Passed]);
         let swapped = Functions {
             cpu_time_user: SYNTHETIC.cpu_time_kernel,
@@ -289,12 +290,12 @@ mod tests {
             ..SYNTHETIC
         };
         assert_eq!(verdicts(swapped, 200, 0.0), [Verdict::Failed, Verdict::Failed]);
-        // Others can have taken time, and have given none.
+        // Other processes can have taken time from the load, but cannot have added any.
         assert!(matches!(verdicts(swapped, 200, 30.0)[..], [Verdict::Inconclusive(_), Verdict::Failed]));
     }
 
     #[test]
-    fn all_time_as_user_time_fails_and_few_windows_say_nothing() {
+    fn all_time_as_user_time_fails_and_few_windows_give_no_verdict() {
         let all =
             Functions { cpu_time_user: |_, _| share(50.0), cpu_time_kernel: |_, _| share(0.0), ..SYNTHETIC };
         assert_eq!(verdicts(all, 200, 0.0), [Verdict::Failed, Verdict::Failed]);

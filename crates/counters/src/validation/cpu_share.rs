@@ -9,17 +9,17 @@ use std::time::{Duration, Instant};
 use syscost_platform::cpu;
 use syscost_platform::error::Result;
 
-/// The window of a process's share: CAMP's default interval.
+/// The window for a process's share: CAMP's default interval.
 const WINDOW: Duration = camp::INTERVAL;
-/// The shortest window of a whole CPU, whose counter moves by ticks of 10 ms: half a second, as in the paper.
+/// The shortest window for a whole CPU, whose counter advances by ticks of 10 ms: half a second, as in the paper.
 const GLOBAL: Duration = Duration::from_millis(500);
-/// Percent. "The range of each confidence interval never exceeded 0.5 %."
+/// The tolerance, percent. "The range of each confidence interval never exceeded 0.5 %."
 const TOLERANCE: f64 = 0.5;
-/// When other processes have more than this share of the CPU, in percent, a load may miss its target.
+/// The share of the CPU, percent, that other processes must exceed to excuse a load that misses its target.
 const CROWDED: f64 = 2.0;
-/// The time after which a load has begun.
+/// The time after which a load counts as begun.
 const SETTLING: Duration = Duration::from_secs(1);
-/// Windows that the paper measured. With fewer windows, a wide interval does not count against the counter.
+/// The number of windows that the paper measured. With fewer windows, a wide interval does not count against the counter.
 const PUBLISHED: u32 = 200;
 
 /// C1: idle, half and full load.
@@ -27,7 +27,7 @@ pub(super) fn run_one_load(setting: &Setting) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for (name, share, published) in [("idle", 0.0, "0"), ("50 %", 0.5, "50"), ("full", 1.0, "100")] {
         let Some(watched) = watch_loads(&[share], setting)? else { break };
-        // A full load gets what other processes leave.
+        // A full load gets the share that other processes leave.
         let room = watched.others.as_ref().map_or(100.0, |others| 100.0 - others);
         let expected = (100.0 * share).min(room);
         findings.push(watched.process_finding(0, name, published, expected));
@@ -70,22 +70,22 @@ fn run_split_loads(loads: &[(&str, Split)], setting: &Setting) -> Result<Vec<Fin
         let (begun, before) = (Instant::now(), other_processes_ns(cpu, &running));
         let Some(modes) = Modes::read(load.pid().as_raw(), setting)? else { return Ok(Vec::new()) };
         let others = before.and_then(|before| Ok(other_processes_ns(cpu, &running)?.saturating_sub(before)));
-        // Where it is not known what others took, they can have taken everything.
+        // If the time of other processes is unknown, they may have taken all of it.
         let others = others.map_or(100.0, |ns| 100.0 * ns as f64 / begun.elapsed().as_nanos() as f64);
         findings.extend(modes.findings(name, *split, others));
     }
     Ok(findings)
 }
 
-/// Busy shares measured while loads ran on one CPU, in percent.
+/// Busy shares that were measured while loads ran on one CPU, percent.
 struct Watched {
     /// One list of samples for each process.
     processes: Vec<Vec<f64>>,
-    /// Samples of the CPU.
+    /// The samples of the CPU's share.
     global: Vec<f64>,
-    /// The share of other processes, or why it is not known.
+    /// The share of other processes, or the reason why it is unknown.
     others: std::result::Result<f64, String>,
-    /// Fewer windows than the paper's.
+    /// Whether there were fewer windows than in the paper.
     is_short: bool,
 }
 
@@ -94,7 +94,7 @@ impl Watched {
         self.judge_unless_crowded(&format!("{name}, process"), published, expected, &self.processes[at])
     }
 
-    /// Excuses a load that lacks at most the time that other processes used; a larger deficit or a surplus fails.
+    /// Excuses a load that lacks no more than the time of other processes. A larger deficit, or a surplus, fails.
     fn judge_unless_crowded(&self, what: &str, published: &str, expected: f64, samples: &[f64]) -> Finding {
         let finding = Finding::mean_share(what, published, expected, samples, TOLERANCE);
         match self.others {
@@ -109,7 +109,7 @@ impl Watched {
         }
     }
 
-    /// The busy share of the CPU, to which other processes contribute.
+    /// The finding on the busy share of the CPU, to which other processes contribute.
     fn cpu_finding(&self, name: &str, published: &str, loads: f64) -> Finding {
         let what = match &self.others {
             Ok(others) if *others >= 0.05 => format!("{name}, CPU (others {others:.1} %)"),
@@ -119,7 +119,7 @@ impl Watched {
         let finding = self.judge_unless_crowded(&what, published, loads + others, &self.global);
         match &self.others {
             Ok(_) => finding,
-            // A value that matches the loads alone shows that there were no others.
+            // A value that matches the loads alone shows that there were no other processes.
             Err(why) => finding.excuse_failure(why),
         }
     }
@@ -166,8 +166,8 @@ impl Watch {
         let mut times = self.cpu_times()?;
         let mut spent = self.processors.time_spent(self.cpu)?;
         for _ in 0..setting.samples {
-            // By no fixed schedule: on a single CPU a full load can hold this process up, and a window that makes up for it
-            // would be one in which the load hardly ran.
+            // There is no fixed schedule: on a single CPU a full load can delay this process, and a window that made up for
+            // the delay would be one in which the load hardly ran.
             std::thread::sleep(WINDOW);
             let now = self.cpu_times()?;
             for ((before, after), samples) in times.iter().zip(&now).zip(&mut samples) {
@@ -208,7 +208,7 @@ mod tests {
     use super::super::Verdict;
     use super::*;
 
-    /// The verdict on a load of 50 % that was seen as `seen` while others had `others` percent.
+    /// The verdict on a load of 50 % that is read as `seen` while other processes use `others` percent.
     fn verdict(seen: f64, others: f64) -> Verdict {
         let samples = vec![seen - 0.1, seen, seen + 0.1, seen - 0.1, seen + 0.1];
         verdict_on(samples, others, false)
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn few_windows_excuse_a_wide_interval_and_no_wrong_mean() {
+    fn few_windows_excuse_a_wide_interval_but_not_a_wrong_mean() {
         let wide = || vec![47.0, 53.0, 48.0, 52.0];
         assert_eq!(verdict_on(wide(), 0.0, false), Verdict::Failed, "the paper's number tells it well");
         assert!(matches!(verdict_on(wide(), 0.0, true), Verdict::Inconclusive(_)));
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn windows_begin_an_interval_apart() {
         let place = tempfile::tempdir().expect("made");
-        // Windows by themselves would last 0.2 s, which is no window of a whole CPU.
+        // Without a pause the windows would last 0.2 s in all, which is too short for a window of a whole CPU.
         let interval = Duration::from_millis(500);
         let functions = super::super::Functions::OURS;
         let setting = Setting { samples: 2, interval, scratch: place.path(), functions, tick: &|| true };
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn others_excuse_what_they_can_have_taken_and_nothing_else() {
+    fn other_processes_excuse_only_the_time_they_can_have_taken() {
         assert_eq!(verdict(50.1, 30.0), Verdict::Passed);
         assert!(matches!(verdict(48.0, 3.0), Verdict::Inconclusive(_)));
         assert_eq!(verdict(48.0, 1.0), Verdict::Failed, "they had too little");

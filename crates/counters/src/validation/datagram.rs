@@ -1,7 +1,6 @@
 //! C4: 10 000 datagrams of 32 bytes (the paper's Table 2), over a pair of virtual interfaces and over `lo`.
 //!
-//! Two network namespaces with a pair of virtual interfaces between them, which no other process uses. They end with
-//! the child processes that live in them.
+//! The pair connects two network namespaces that no other process uses. The namespaces end with the child processes in them.
 
 use super::finding::Finding;
 use super::worker::{Turn, Worker};
@@ -15,12 +14,12 @@ use syscost_platform::namespace::{self, run_ip_commands};
 
 const COUNT: u64 = 10_000;
 const PAYLOAD: usize = 32;
-/// Datagrams between two receptions: few enough for the socket's buffer.
+/// The number of datagrams between two receptions, which fit into the socket's buffer.
 const BATCH: u64 = 100;
-/// Bytes that `lo` counts for a datagram: payload and headers of UDP and IP. Ethernet counts 14 more.
+/// Bytes that `lo` counts for a datagram: payload and headers of UDP and IP. Ethernet counts 14 bytes more.
 const ON_LO: u64 = PAYLOAD as u64 + 28;
 const ON_WIRE: u64 = ON_LO + 14;
-/// Repetitions on a shared `lo`, where other processes may send meanwhile.
+/// The number of tries on a shared `lo`, where other processes may send meanwhile.
 const TRIES: usize = 5;
 
 pub(super) fn run(setting: &Setting) -> Result<Vec<Finding>> {
@@ -39,7 +38,7 @@ pub(super) fn run(setting: &Setting) -> Result<Vec<Finding>> {
 
 /// Counts of an interface: packets and bytes sent, packets and bytes received.
 type Counts = [u64; 4];
-/// Growth of these four counts over one exchange, and the bytes of payload that the receiving socket delivered.
+/// The growth of these four counts over one exchange, and the payload bytes that the receiving socket delivered.
 type Counted = [u64; 5];
 
 fn read_counts(interface: &Interface, by: &Functions) -> Result<Counts> {
@@ -75,7 +74,7 @@ fn exchange_findings(
     expected.into_iter().zip(counted).map(row).collect()
 }
 
-/// Uses a network namespace of its own where one can be made. In a shared one it repeats until no other process sends.
+/// Uses a network namespace of its own where one can be made. In a shared namespace it repeats until no other process sends.
 fn run_on_loopback(setting: &Setting) -> Result<Vec<Finding>> {
     let (counted, alone) = match exchange_on_own_loopback(&setting.functions) {
         Ok(counted) => (counted, true),
@@ -118,19 +117,19 @@ fn exchange_on_lo(by: &Functions) -> Result<Counted> {
     Ok(counts_difference(before, read_counts(&lo, by)?, payload))
 }
 
-/// Receives `count` datagrams; the sum of their lengths, bytes.
+/// Receives `count` datagrams, and returns the sum of their lengths, bytes.
 fn receive_datagrams(socket: &UdpSocket, count: u64) -> std::io::Result<u64> {
     let mut buffer = [0; 2 * PAYLOAD];
     (0..count).map(|_| socket.recv(&mut buffer).map(|length| length as u64)).sum()
 }
 
-/// Runs `body` in a child and returns its counts.
+/// Runs `body` in a child process and returns its counts.
 fn count_in_child(body: impl FnOnce() -> Result<Counted>) -> Result<Counted> {
     let mut worker = Worker::start(|turn| {
         turn.report_and_wait(0);
         match body() {
             Ok(counted) => counted.into_iter().for_each(|number| turn.report_and_wait(number)),
-            // No count is that large. The reason is not sent.
+            // No count is that large, so it stands for an error. The reason is not sent.
             Err(_) => turn.report_and_wait(u64::MAX),
         }
     })?;
@@ -145,7 +144,7 @@ fn count_in_child(body: impl FnOnce() -> Result<Counted>) -> Result<Counted> {
     Ok(numbers)
 }
 
-/// A datagram that has not arrived within this time is lost.
+/// The time after which a datagram that has not arrived counts as lost.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// One end of the pair: interface and addresses.
@@ -159,7 +158,7 @@ const NEAR: End = End { name: "near", ip: "10.77.0.1", mac: "02:00:00:00:00:01" 
 const FAR: End = End { name: "far", ip: "10.77.0.2", mac: "02:00:00:00:00:02" };
 const PORT: u16 = 7777;
 
-/// An exchange over `lo` of a namespace of its own.
+/// Makes an exchange over `lo` in a namespace of its own.
 pub(super) fn exchange_on_own_loopback(by: &Functions) -> Result<Counted> {
     count_in_child(|| {
         enter_namespace()?;
@@ -168,7 +167,7 @@ pub(super) fn exchange_on_own_loopback(by: &Functions) -> Result<Counted> {
     })
 }
 
-/// An exchange from one namespace to the other.
+/// Makes an exchange from one namespace to the other.
 pub(super) fn exchange_over_veth(by: &Functions) -> Result<Counted> {
     count_in_child(|| {
         enter_namespace()?;
@@ -184,7 +183,7 @@ pub(super) fn exchange_over_veth(by: &Functions) -> Result<Counted> {
     })
 }
 
-/// Reads the counters of the near interface, and those of the far one through its child.
+/// Sends the datagrams. Reads the counters of the near interface directly, and those of the far one through its child.
 fn send_datagrams(far: &mut Worker, by: &Functions) -> Result<Counted> {
     let refused = |e| Error::file("a socket of a virtual interface", "using", e);
     let socket = UdpSocket::bind((NEAR.ip, 0)).map_err(refused)?;
@@ -204,7 +203,8 @@ fn send_datagrams(far: &mut Worker, by: &Functions) -> Result<Counted> {
     Ok([packets, bytes, there, bytes_there, payload])
 }
 
-/// The steps of the far end: in its namespace, set up, two counters, the bytes of each batch, the counters again.
+/// The steps of the far end: enter a namespace, configure the interface, read its counters, receive each batch, read the
+/// counters again.
 fn serve_far_end(turn: &mut Turn, by: &Functions) {
     if enter_namespace().is_err() {
         return;
@@ -230,7 +230,7 @@ fn serve_far_end(turn: &mut Turn, by: &Functions) {
     counters(turn);
 }
 
-/// Enters a namespace of its own, without the router and neighbour discovery of IPv6.
+/// Enters a new namespace, with the router and neighbour discovery of IPv6 switched off.
 fn enter_namespace() -> Result<()> {
     namespace::enter_new_namespace()?;
     for which in ["all", "default"] {
@@ -240,7 +240,7 @@ fn enter_namespace() -> Result<()> {
     Ok(())
 }
 
-/// Configures one end. The other's link address is set, so that no ARP request is counted.
+/// Configures one end. It also sets the other end's link address, so that no ARP request is counted.
 fn configure_end(own: &End, other: &End) -> Result<()> {
     run_ip_commands(&format!("address add {}/24 dev {}", own.ip, own.name))?;
     run_ip_commands(&format!("link set {} up", own.name))?;
@@ -256,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_packet_more_in_a_hundred_fails_and_so_do_twice_as_many() {
+    fn one_percent_more_packets_fail_and_so_does_twice_the_number() {
         let straight: Counted = [COUNT, COUNT * ON_LO, COUNT, COUNT * ON_LO, COUNT * PAYLOAD as u64];
         let failed = |counted: Counted| {
             let rows = exchange_findings("lo", counted, ON_LO, [("", ""); 2]);

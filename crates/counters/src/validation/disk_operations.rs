@@ -1,5 +1,5 @@
-//! C6: reads and writes of a disk and of its partition, on a loop device that no other process uses. Where none can be
-//! made, on the disk of the scratch directory, which others may use.
+//! C6: reads and writes of a disk and of its partition, on a loop device that no other process uses. Where no loop device can
+//! be made, the disk of the scratch directory is used, which other processes may use too.
 
 use super::finding::Finding;
 use super::{Functions, Setting};
@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 use syscost_platform::error::{Error, Result};
 use syscost_platform::process::tool;
 
-/// Operations of each kind.
+/// The number of operations of each kind.
 const COUNT: u64 = 200;
 const BLOCK: usize = 4 << 10;
 /// Size of the file behind the loop device, bytes.
 const FILE: u64 = 16 << 20;
-/// First sector and sectors of its partition, 512 bytes each.
+/// First sector and number of sectors of its partition, 512 bytes each.
 const PARTITION: [u32; 2] = [2048, 16 << 10];
-/// The time within which the kernel should create the device of a partition.
+/// The longest wait for the kernel to create the device of a partition.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(super) fn run(setting: &Setting) -> Result<Vec<Finding>> {
@@ -53,7 +53,7 @@ fn run_on_loop(device: &Loop, by: &Functions) -> Result<Vec<Finding>> {
 /// The functions that count reads and writes.
 type Counting = [fn(&str) -> std::result::Result<Reading<u64>, Fault>; 2];
 
-/// Every operation bypasses the page cache and is a request of its own.
+/// Checks the counts of operations that bypass the page cache; each operation is a request of its own.
 fn check_operations(kind: &str, file: &File, name: &str, by: Counting) -> Result<Vec<Finding>> {
     let counts = || Ok::<_, Fault>([by[0](name)?.value, by[1](name)?.value]);
     let first = counts()?;
@@ -121,8 +121,8 @@ fn open_direct(path: &Path) -> Result<File> {
     options.open(path).map_err(|e| Error::file(path, "opening with O_DIRECT", e))
 }
 
-/// A loop device with one partition. It is detached while it is open, so that the kernel removes it with its last
-/// descriptor, also if this process is killed.
+/// A loop device with one partition. It is detached while it is open, so that the kernel removes it with its last descriptor,
+/// even if this process is killed.
 struct Loop {
     name: String,
     whole: File,
@@ -145,7 +145,8 @@ impl Loop {
     fn open_and_detach(device: &Path) -> Result<Self> {
         let name = device.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
         let whole = open_direct(device);
-        // At once, since a kill before this leaves it: the kernel detaches it with its last descriptor.
+        // Detached at once, since a kill before this line leaves the device behind. The kernel detaches it with its last
+        // descriptor.
         run_losetup(&["--detach", &device.display().to_string()])?;
         let whole = whole?;
         let partition = format!("{name}p1");

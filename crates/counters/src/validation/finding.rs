@@ -5,15 +5,15 @@ use syscost_statistic::{median, standard_deviation, student_upper_quantile};
 /// A counter's value compared with the known one. Values are texts with their units, ready for a table.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// What was counted.
+    /// The counted quantity.
     pub what: String,
-    /// The value in the paper; empty where it has none.
+    /// The value in the paper; empty where the paper has none.
     pub published: String,
-    /// The amount that the experiment used.
+    /// The known amount that the experiment used.
     pub expected: String,
     /// The value of the counter.
     pub found: String,
-    /// How far the two may be apart.
+    /// The largest accepted distance between the expected and the found value.
     pub tolerance: String,
     /// Whether the found value is within the tolerance.
     pub verdict: Verdict,
@@ -24,11 +24,11 @@ pub struct Finding {
 pub enum Verdict {
     /// The found value is within the tolerance.
     Passed,
-    /// The found value is outside the tolerance, and only the counter explains it.
+    /// The found value is outside the tolerance, and only the counter can be the cause.
     Failed,
-    /// Something that the experiment needs is missing, or the row is only a warning: the reason.
+    /// A requirement of the experiment is missing, or the row is only a warning. It holds the reason.
     NotJudged(String),
-    /// The value is outside the tolerance, and something other than the counter may be the cause: which.
+    /// The found value is outside the tolerance, and something other than the counter may be the cause, which it holds.
     Inconclusive(String),
 }
 
@@ -62,13 +62,13 @@ impl Finding {
         Self { what: what.into(), published: published.into(), expected, found, tolerance, verdict }
     }
 
-    /// A count that must be exactly `expected`.
+    /// A row for a count that must be exactly `expected`.
     pub(super) fn exact_count(what: &str, published: &str, expected: u64, found: u64) -> Self {
         let values = [expected.to_string(), found.to_string(), "exact".into()];
         Self::with_verdict(what, published, values, expected == found)
     }
 
-    /// Two lists that must have the same items; the row names those that only one of them has.
+    /// A row for two lists that must have the same items. It names the items that only one of them has.
     pub(super) fn same_items<T: Ord + ToString>(
         what: &str,
         published: &str,
@@ -92,7 +92,7 @@ impl Finding {
         }
     }
 
-    /// A size in KB that must be within `percent` of the expected one.
+    /// A row for a size in KB that must be within `percent` of the expected one.
     pub(super) fn size_within(
         what: &str,
         published: &str,
@@ -105,7 +105,7 @@ impl Finding {
         Self::with_verdict(what, published, values, passed)
     }
 
-    /// The mean of `samples`, in percent. Its distance from `expected` and half the width of its 95 % interval must
+    /// A row for the mean of `samples`, in percent. Its distance from `expected` and half the width of its 95 % interval must
     /// both be within `tolerance`.
     pub(super) fn mean_share(
         what: &str,
@@ -121,7 +121,7 @@ impl Finding {
         Self::with_verdict(what, published, values, passed)
     }
 
-    /// A share in percent that must be within `tolerance` of the expected one.
+    /// A row for a share in percent that must be within `tolerance` of the expected one.
     pub(super) fn share_near(what: &str, published: &str, expected: f64, found: f64, tolerance: f64) -> Self {
         let passed = (found - expected).abs() <= tolerance;
         let values = [format!("{expected:.2} %"), format!("{found:.2} %"), format!("±{tolerance} %")];
@@ -133,7 +133,7 @@ impl Finding {
         Self::with_verdict(what, "", Default::default(), true).without_verdict(why)
     }
 
-    /// The same row with its verdict withdrawn.
+    /// The same row without a verdict, for this reason.
     pub(super) fn without_verdict(self, why: impl Into<String>) -> Self {
         Self { verdict: Verdict::NotJudged(why.into()), ..self }
     }
@@ -152,7 +152,7 @@ impl Finding {
     }
 }
 
-/// The mean, and half the width of its 95 % interval by Student's distribution, as in the paper.
+/// The mean of the samples, and half the width of its 95 % interval by Student's distribution, as in the paper.
 pub(super) fn mean_and_half_width(samples: &[f64]) -> (f64, f64) {
     let n = samples.len().max(1) as f64;
     let mean = samples.iter().sum::<f64>() / n;
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mean_is_near_and_known_well_or_it_fails() {
+    fn a_mean_that_is_far_or_uncertain_fails() {
         let verdict = |samples: &[f64]| Finding::mean_share("it", "50", 50.0, samples, 0.5).verdict;
         assert_eq!(verdict(&[50.1, 49.9, 50.2, 49.8]), Verdict::Passed);
         assert_eq!(verdict(&[51.1, 50.9, 51.2, 50.8]), Verdict::Failed, "too far");
@@ -182,15 +182,15 @@ mod tests {
     }
 
     #[test]
-    fn only_a_failure_is_excused_and_never_into_a_success() {
+    fn only_a_failure_is_excused_and_it_never_becomes_a_pass() {
         let excused = |found| Finding::exact_count("it", "9", 9, found).excuse_failure("others").verdict;
         assert_eq!(excused(9), Verdict::Passed);
         assert_eq!(excused(8), Verdict::Inconclusive("others".into()));
     }
 
     #[test]
-    fn the_interval_is_that_of_the_textbook() {
-        // Mean 3, deviation 1.5811 of five, t of four degrees 2.7764.
+    fn the_half_width_is_that_of_student_s_distribution() {
+        // Five values have the mean 3 and the standard deviation 1.5811; Student's t for four degrees of freedom is 2.7764.
         let (mean, half) = mean_and_half_width(&[1.0, 2.0, 3.0, 4.0, 5.0]);
         assert!((mean - 3.0).abs() < 1e-9 && (half - 1.9632).abs() < 1e-3, "{mean} {half}");
     }
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_differ_by_name() {
+    fn lists_with_different_items_fail_and_the_items_are_named() {
         let row = Finding::same_items("it", "", vec!["a", "b"], vec!["b", "c"]);
         assert_eq!(row.verdict, Verdict::Failed);
         assert!(row.expected.contains('a') && row.found.contains('c') && !row.found.contains('b'), "{row:?}");

@@ -11,7 +11,7 @@ use syscost_platform::error::{Error, Result};
 use syscost_platform::namespace::{self, run_ip_commands};
 use syscost_platform::process::tool;
 
-/// Processes that the experiment starts.
+/// The number of processes that the experiment starts.
 const CHILDREN: usize = 20;
 
 pub(super) fn run(setting: &Setting) -> Result<Vec<Finding>> {
@@ -38,7 +38,7 @@ fn check_interfaces() -> Result<Finding> {
     ))
 }
 
-/// Disks and partitions, without block devices that are not backed by one: loop devices, RAM disks, device maps.
+/// Compares disks and partitions, without block devices that have no disk behind them: loop devices, RAM disks, device maps.
 fn check_block_devices() -> Result<Finding> {
     let text = read_text("/proc/partitions")?;
     let names = text.lines().skip(2).filter_map(|line| line.split_whitespace().last());
@@ -47,7 +47,7 @@ fn check_block_devices() -> Result<Finding> {
         class.join("partition").exists() || class.join("device").exists()
     };
     let expected = names.filter(is_device).map(str::to_owned).collect();
-    // Whether the kernel lists a drive without a medium depends on its driver.
+    // The driver decides whether the kernel lists a drive without a medium.
     let has_size = |name: &String| {
         fs::read_to_string(format!("/sys/class/block/{name}/size")).is_ok_and(|size| size.trim() != "0")
     };
@@ -57,7 +57,7 @@ fn check_block_devices() -> Result<Finding> {
     Ok(Finding::same_items("disks, partitions: /proc/partitions", "/dev/disk/by-id", expected, found))
 }
 
-/// CPUs that may be used, and those of the system.
+/// Compares the number of CPUs that this process may use, and the number of the system's CPUs.
 fn check_cpu_counts(by: &Functions) -> Result<[Finding; 2]> {
     let text = read_text("/proc/self/status")?;
     let list = text.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or_default();
@@ -87,8 +87,8 @@ fn check_online_cpus() -> Result<Finding> {
     ))
 }
 
-/// The experiment's own children must be found while they run and not after their end. Other processes come and go, and
-/// are left out, also of what `ps` lists.
+/// The experiment's own children must be found while they run and not after their end. Other processes start and end
+/// meanwhile, and are left out of both lists, that of `ps` too.
 fn check_processes() -> Result<Vec<Finding>> {
     let own = std::process::id() as i32;
     let workers =
@@ -125,7 +125,7 @@ fn ps_children(parent: i32) -> Option<Vec<i32>> {
     Some(text.split_whitespace().filter_map(|word| word.parse().ok()).collect())
 }
 
-/// A pair of interfaces must be listed once it is made, and no longer once it is removed.
+/// Checks that a pair of interfaces is listed once it is made, and not once it is removed.
 fn check_made_interfaces() -> Finding {
     const WHAT: &str = "interfaces made and removed";
     let holding = Worker::start(make_and_remove_interfaces).and_then(|mut worker| worker.run_step());
@@ -137,7 +137,7 @@ fn check_made_interfaces() -> Finding {
     }
 }
 
-/// Reports how many of four checks hold: two names listed, both unlisted after removal, the open handle refused.
+/// Reports the number of passed checks of four: two names listed, both unlisted after removal, the open handle refused.
 fn make_and_remove_interfaces(turn: &mut Turn) {
     turn.report_and_wait(0);
     let prepared = namespace::enter_new_namespace()
@@ -169,7 +169,7 @@ mod tests {
         let lying = |name| Lie::by_name(name).expect("a lie").bent_functions();
         assert_eq!(verdicts(&lying("cpu-count-allowed")), [Verdict::Failed, Verdict::Passed]);
         assert_eq!(verdicts(&lying("cpu-count")), [Verdict::Passed, Verdict::Failed]);
-        // Those of the system for those that may be used: equal only if all of them may.
+        // This swaps the system's CPUs for the allowed ones; the two numbers are equal only if all CPUs are allowed.
         let swapped = Functions { cpu_count_allowed: camp::cpu_count, ..Functions::OURS };
         let all = camp::cpu_count().ok() == camp::cpu_count_allowed().ok();
         assert_eq!(verdicts(&swapped)[0] == Verdict::Passed, all);

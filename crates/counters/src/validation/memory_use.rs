@@ -19,20 +19,21 @@ use syscost_platform::region::{Order, PAGE, Region};
 use syscost_platform::resident::Pages;
 
 const KB: usize = 976;
-/// Free memory changes with every process: only the median of this many differences is that of the worker.
+/// The number of steps. Free memory changes with every process, and only the median of this many differences is that of the
+/// worker.
 const TIMES: usize = 64;
-/// Memory that a kernel may not have added up yet: Linux before 6.2 holds 64 pages back in a thread.
+/// Memory, KB, that a kernel may not have added up yet: Linux before 6.2 holds back 64 pages per thread.
 const BATCH_KB: f64 = 4.0 * 64.0;
 
-/// The paper was off by "just over 1 %" of the resident set, half of which is more than a page; and "within 10 %" of free
-/// memory.
+/// The paper was off by "just over 1 %" of the resident set, and half of that is still more than a page; and it was "within
+/// 10 %" of free memory.
 const RESIDENT_PERCENT: f64 = 0.5;
 const FREE_PERCENT: f64 = 10.0;
 
 pub(super) fn run(setting: &Setting) -> Result<Vec<Finding>> {
     let mut worker = Worker::start(allocate_in_steps)?;
     let (pid, by) = (worker.pid(), &setting.functions);
-    // The first step also touches the child's stack and code for the first time, and is not counted.
+    // The first step is not counted, since it also touches the child's stack and code for the first time.
     worker.run_step()?;
     let memory = physical_memory::Memory::open()?;
     let mut taken = Vec::with_capacity(TIMES);
@@ -50,8 +51,8 @@ pub(super) fn run(setting: &Setting) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// Compares all free memory with `MemFree` of `/proc/meminfo`, read before and after. If these two differ by more
-/// than the tolerance, other processes changed it meanwhile, and a failure is excused.
+/// Compares free memory with `MemFree` of `/proc/meminfo`, read before and after. If these two differ by more than the
+/// tolerance, other processes changed free memory meanwhile, and a failure is excused.
 fn compare_with_meminfo(by: &Functions) -> Result<Finding> {
     const PERCENT: f64 = 0.5;
     const WHAT: &str = "free memory: MemFree";
@@ -104,7 +105,7 @@ fn judge_differences(taken: &[[f64; 4]]) -> Vec<Finding> {
     ]
 }
 
-/// Address space, resident set, truly free and free memory, in bytes.
+/// Reads address space, resident set, truly free and free memory, in bytes.
 fn read(pid: i32, by: &Functions, memory: &physical_memory::Memory) -> Result<[f64; 4]> {
     let (size, resident) = ((by.vm_size_kb)(pid)?.value << 10, (by.working_set_kb)(pid)?.value << 10);
     let readings = [memory.truly_free()?, (by.free_physical_memory)()?];
@@ -125,7 +126,7 @@ fn allocate_in_steps(turn: &mut Turn) {
 
 const MINOR: usize = 1000;
 const MAJOR: usize = 100;
-/// Pages from one read to the next: too far apart for the kernel to read ahead.
+/// The number of pages from one read to the next, which is too large for the kernel's read-ahead.
 const STRIDE: usize = 8;
 const FILE: usize = 4 << 20;
 const _: () = assert!(STRIDE * (MAJOR + 1) * PAGE <= FILE);
@@ -153,7 +154,7 @@ fn check_minor_faults(by: &Functions) -> Result<Vec<Finding>> {
     ])
 }
 
-/// Writes two fresh regions. The faults of the first are not counted: it also touches code and stack for the first
+/// Writes two fresh regions. The faults of the first one are not counted, since it also touches code and stack for the first
 /// time.
 fn touch_regions(turn: &mut Turn) {
     let regions = [(); 2].map(|()| Region::map_anonymous(MINOR * PAGE, Pages::Base));
@@ -164,7 +165,7 @@ fn touch_regions(turn: &mut Turn) {
     }
 }
 
-/// Compares with `ps`, as the paper did.
+/// Compares the number of faults with that of `ps`, as the paper did.
 fn compare_with_ps(pid: i32, stat: &Stat) -> Finding {
     let ours = vec![stat.minor_faults, stat.major_faults];
     let output = tool::command("ps").args(["-o", "min_flt=,maj_flt=", "-p", &pid.to_string()]).output();
@@ -185,7 +186,7 @@ fn check_major_faults(by: &Functions, scratch: &Path) -> Result<[Finding; 2]> {
     file.evict()?;
     let region = file.region();
     region.advise_order(Order::Random)?;
-    // The first page is not counted: its read also touches code and stack for the first time.
+    // The first page is not counted, since its read also touches code and stack for the first time.
     let measured = STRIDE..STRIDE * (MAJOR + 1);
     let mut worker = Worker::start(|turn| {
         turn.report_and_wait(0);
@@ -206,12 +207,12 @@ fn check_major_faults(by: &Functions, scratch: &Path) -> Result<[Finding; 2]> {
     ])
 }
 
-// C5: a process that starts one thread more and ends it (the paper's Table 3).
+// C5: a process that starts one more thread and ends it (the paper's Table 3).
 
-/// A thread that has ended and is still counted after this time is a finding.
+/// A thread that has ended and is still counted after this time is a failure.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Threads before the test, as of the paper's Java process.
+/// The number of threads before the test, as in the paper's Java process.
 const BEFORE: usize = 9;
 
 pub(super) fn run_thread_count(setting: &Setting) -> Result<Vec<Finding>> {
@@ -255,8 +256,8 @@ fn start_and_end_thread(turn: &mut Turn) {
     turn.report_and_wait(waiting.len() as u64 + 1);
 }
 
-/// Waits until the kernel no longer knows a thread that was joined, which takes some microseconds more. The signal 0
-/// asks without sending anything.
+/// Waits until the kernel no longer knows a joined thread, which takes some more microseconds. Signal 0 tests for the thread
+/// without sending a signal.
 fn wait_until_gone(thread: Pid) {
     let begun = Instant::now();
     while kill(thread, None) != Err(Errno::ESRCH) && begun.elapsed() < PATIENCE {
@@ -270,7 +271,7 @@ mod tests {
     use crate::{Fault, Reading};
 
     #[test]
-    fn another_process_s_address_space_is_not_taken_for_the_worker_s() {
+    fn the_address_space_of_another_process_fails() {
         let place = tempfile::tempdir().expect("made");
         let verdict = |functions| {
             let setting = Setting {
@@ -287,13 +288,13 @@ mod tests {
         assert_eq!(verdict(other), Verdict::Failed);
     }
 
-    /// A process that takes nothing.
+    /// A process whose memory never changes.
     fn fixed(kb: u64) -> std::result::Result<Reading<u64>, Fault> {
         Ok(Reading::now(kb, 1, crate::Method::ProcessStatm))
     }
 
     #[test]
-    fn a_thread_that_was_joined_is_waited_for_until_the_kernel_has_it_no_more() {
+    fn a_joined_thread_is_waited_for_until_the_kernel_forgets_it() {
         let mut worker = Worker::start(start_and_end_thread).expect("started");
         let process = worker.process().expect("a child");
         let started = worker.run_step().expect("one more");

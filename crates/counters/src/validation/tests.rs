@@ -1,11 +1,11 @@
-//! Functions that lie, each of which must fail an experiment.
+//! Wrong functions, each of which must fail an experiment.
 
 use super::*;
 
-/// A way in which functions can lie.
+/// A set of wrong functions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lie {
-    /// What it is called: the function that lies by 1 %, or the value it returns and the value it should return.
+    /// Its name: the function that is off by 1 %, or the value it returns and the value it should return.
     pub(super) name: &'static str,
     /// The experiment that must fail.
     pub(super) fails: &'static str,
@@ -16,8 +16,8 @@ const fn lie(name: &'static str, fails: &'static str, bend: fn(Functions) -> Fun
     Lie { name, fails, bend }
 }
 
-/// Each function with a result 1 % too large (user and kernel time also 1 % too small), or one too large where it
-/// counts few things; then functions that are wrong in other ways.
+/// Each function with a result that is 1 % too large (user and kernel time also 1 % too small), or too large by one where its
+/// counts are small; then functions that are wrong in other ways.
 #[rustfmt::skip]
 pub(super) const LIES: [Lie; 25] = [
     lie("percent-processor-time", "C1", |f| Functions {
@@ -77,13 +77,13 @@ impl Lie {
         LIES.iter().find(|lie| lie.name == name)
     }
 
-    /// The library's functions, except those that this lie replaces.
+    /// The library's functions, with those replaced that this lie changes.
     pub(super) fn bent_functions(&self) -> Functions {
         (self.bend)(Functions::OURS)
     }
 }
 
-/// The reading with its value scaled to this percentage.
+/// The reading with its value multiplied by `percent` / 100.
 fn scale_reading(reading: Reading<u64>, percent: u64) -> Reading<u64> {
     Reading { value: reading.value * percent / 100, ..reading }
 }
@@ -92,14 +92,14 @@ fn one_percent_more(reading: Reading<u64>) -> Reading<u64> {
     scale_reading(reading, 101)
 }
 
-/// Without those that waited for a device.
+/// Page faults without those that waited for a device.
 fn count_minor_faults(pid: i32) -> Answer<Reading<u64>> {
     let reading = camp::num_page_faults(pid)?;
     let major = crate::Process::open(pid)?.stat()?.major_faults;
     Ok(Reading { value: reading.value - major, ..reading })
 }
 
-/// For counts of which 1 % is less than one.
+/// One more than the reading, for counts of which 1 % is less than one.
 fn one_more(reading: Reading<u64>) -> Reading<u64> {
     Reading { value: reading.value + 1, ..reading }
 }
@@ -125,19 +125,19 @@ fn verdicts(lie: &Lie) -> Vec<Verdict> {
     experiment.run_experiment(&setting).into_iter().map(|row| row.verdict).collect()
 }
 
-/// Those of C1 take a load each and are tried in its own file.
+/// The functions of C1 take a load each, and are tested in `cpu_mode.rs`.
 #[test]
-fn every_function_that_lies_by_one_percent_fails_its_experiment() {
+fn every_function_that_is_off_by_one_percent_fails_its_experiment() {
     for lie in LIES.iter().filter(|lie| lie.fails != "C1") {
         let verdicts = verdicts(lie);
-        // Without a loop device the disk is one that others use, too.
+        // Without a loop device, other processes may use the disk too.
         let is_excused = lie.fails == "C6" && !verdicts.contains(&Verdict::Passed);
         assert!(verdicts.contains(&Verdict::Failed) || is_excused, "{}: {verdicts:?}", lie.name);
     }
 }
 
 #[test]
-fn a_lie_has_a_name_of_its_own() {
+fn every_lie_has_a_unique_name() {
     assert!(LIES.iter().all(|lie| Lie::by_name(lie.name).is_some_and(|found| found.fails == lie.fails)));
     assert!(Lie::by_name("nothing").is_none());
 }

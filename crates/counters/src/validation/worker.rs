@@ -7,10 +7,10 @@ use std::time::Duration;
 use syscost_platform::child::Child;
 use syscost_platform::error::{Error, Result};
 
-/// A worker that does not answer within this time is taken for hung.
+/// The time after which a worker that does not answer counts as hung.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The child and the socket to it. Dropping this value ends the child.
+/// The child and the socket to it. The child ends when this value is dropped.
 pub(super) struct Worker {
     child: Child,
     socket: UnixStream,
@@ -23,7 +23,7 @@ impl Turn {
     /// Reports the result of a finished step and waits for the request of the next.
     ///
     /// # Panics
-    /// The parent has closed its end: the child then ends.
+    /// If the parent has closed its end; the child then ends.
     pub(super) fn report_and_wait(&mut self, answer: u64) {
         let written = self.0.write_all(&answer.to_ne_bytes());
         written.and_then(|()| self.0.read_exact(&mut [0])).expect("the parent is at the other end");
@@ -34,7 +34,7 @@ impl Worker {
     /// Starts a child that runs `body`, and waits for its first step.
     ///
     /// # Errors
-    /// The kernel refuses the child or its socket, or the child ends or hangs in its first step.
+    /// An error where the kernel refuses the child or its socket, or where the child ends or hangs in its first step.
     pub(super) fn start(body: impl FnOnce(&mut Turn)) -> Result<Self> {
         let pair = UnixStream::pair().map_err(|e| Error::file("a pair of sockets", "making", e))?;
         let (socket, theirs) = pair;
@@ -48,7 +48,7 @@ impl Worker {
     /// Requests the next step and waits for its result.
     ///
     /// # Errors
-    /// The child has ended, or does not finish within 20 seconds.
+    /// An error where the child has ended, or does not finish within 20 seconds.
     pub(super) fn run_step(&mut self) -> Result<u64> {
         self.socket.write_all(&[1]).map_err(|e| Error::Child(format!("it does not listen: {e}")))?;
         self.read_answer()
@@ -64,7 +64,7 @@ impl Worker {
     /// The child as a process whose counters can be read.
     ///
     /// # Errors
-    /// As of [`Process::open`].
+    /// The errors of [`Process::open`].
     pub(super) fn process(&self) -> Result<Process> {
         Ok(Process::open(self.pid())?)
     }
@@ -79,14 +79,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_worker_does_a_step_when_it_is_told() {
+    fn a_worker_runs_a_step_on_request() {
         let mut worker = Worker::start(|turn| (0..3).for_each(|n| turn.report_and_wait(n))).expect("started");
         assert_eq!((worker.run_step().expect("done"), worker.run_step().expect("done")), (1, 2));
         worker.run_step().expect_err("its body has returned");
     }
 
     #[test]
-    fn one_that_panics_is_an_error() {
+    fn a_worker_that_panics_is_an_error() {
         let mut worker = Worker::start(|turn| {
             turn.report_and_wait(0);
             std::panic::resume_unwind(Box::new("in the child"));

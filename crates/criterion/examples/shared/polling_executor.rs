@@ -1,10 +1,10 @@
-//! What examples run their futures by.
+//! The executor with which the examples run their futures.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use syscost_criterion::async_executor::AsyncExecutor;
 
-/// An executor that asks a future again and again until it has ended.
+/// An executor that polls a future repeatedly until the future has ended.
 pub struct Polling;
 
 impl AsyncExecutor for Polling {

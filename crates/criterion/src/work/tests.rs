@@ -7,7 +7,7 @@ fn work(additions: u64) -> u64 {
     (0..additions).fold(0, |sum, at| black_box(sum + at))
 }
 
-/// What is said of this benchmark; `None` if no process may be traced here.
+/// The notes on this benchmark, or the error; `None` if no process may be traced here.
 fn said(mut bench: impl FnMut(&mut Bencher<'_>)) -> Option<std::result::Result<String, String>> {
     let clock = Clock::start_up();
     let mut operation = Operation::new(&mut bench);
@@ -20,75 +20,76 @@ fn said(mut bench: impl FnMut(&mut Bencher<'_>)) -> Option<std::result::Result<S
     Some(judged.map(|()| operation.unchecked.join("\n")).map_err(|error| error.to_string()))
 }
 
-fn assert_said(bench: impl FnMut(&mut Bencher<'_>), why: &str) {
+fn assert_noted(bench: impl FnMut(&mut Bencher<'_>), why: &str) {
     let Some(said) = said(bench) else { return };
     assert!(said.as_ref().is_ok_and(|said| said.contains(why)), "{why}: {said:?}");
 }
 
-fn assert_believed(bench: impl FnMut(&mut Bencher<'_>)) {
+fn assert_no_note(bench: impl FnMut(&mut Bencher<'_>)) {
     let Some(said) = said(bench) else { return };
     assert_eq!(said, Ok(String::new()));
 }
 
 #[test]
-fn what_is_used_up_or_remembered_is_said() {
+fn used_up_or_remembered_work_is_noted() {
     let mut queue: std::collections::VecDeque<u64> = (0..1_000).collect();
-    assert_said(|b| b.iter(|| queue.pop_front()), "used up or remembered");
+    assert_noted(|b| b.iter(|| queue.pop_front()), "used up or remembered");
     let (mut answers, mut at) = ([None; 64], 0);
     let mut memo = || {
         at = (at + 1) % 64;
         *answers[at].get_or_insert_with(|| work(4))
     };
-    assert_said(|b| b.iter(&mut memo), "used up or remembered");
+    assert_noted(|b| b.iter(&mut memo), "used up or remembered");
 }
 
 #[test]
-fn what_every_batch_does_once_is_said() {
-    // More than an allocation, and little enough to be followed: an addition takes tens of instructions without optimisation.
+fn work_done_once_per_batch_is_noted() {
+    // More work than an allocation, but little enough to be traced: without optimisation an addition takes tens of
+    // instructions.
     let additions = if cfg!(debug_assertions) { 50 } else { 500 };
     let cell_of_batch = |b: &mut Bencher<'_>| {
         let mut answer = None;
         b.iter(|| *black_box(&mut answer).get_or_insert_with(|| work(additions)));
     };
-    assert_said(cell_of_batch, "the first iteration of every batch executes");
+    assert_noted(cell_of_batch, "the first iteration of every batch executes");
     let long_cell_of_batch = |b: &mut Bencher<'_>| {
         let mut answer = None;
         b.iter(|| *black_box(&mut answer).get_or_insert_with(|| work(100 * additions)));
     };
-    assert_said(long_cell_of_batch, "the first iteration of every batch takes");
+    assert_noted(long_cell_of_batch, "the first iteration of every batch takes");
 }
 
 #[test]
-fn what_grows_or_goes_round_is_believed() {
-    assert_believed(|b| {
+fn growing_or_cycling_work_is_accepted() {
+    assert_no_note(|b| {
         let mut numbers = Vec::new();
         b.iter(|| numbers.push(black_box(1u64)));
     });
     let mut numbers = Vec::new();
-    assert_believed(|b| b.iter(|| numbers.push(black_box(1u64))));
+    assert_no_note(|b| b.iter(|| numbers.push(black_box(1u64))));
     let lengths: Vec<u64> = (0..50).map(|at| 10 + at * 7 % 90).collect();
     let mut inputs = lengths.iter().cycle();
-    assert_believed(|b| b.iter(|| work(*inputs.next().expect("a cycle"))));
+    assert_no_note(|b| b.iter(|| work(*inputs.next().expect("a cycle"))));
 }
 
 #[test]
-fn cheap_batched_operations_are_believed() {
+fn cheap_batched_operations_are_accepted() {
     let rotated = |n: u64| n.rotate_left(23).wrapping_mul(n | 7);
     for size in [
         criterion::BatchSize::SmallInput,
         criterion::BatchSize::LargeInput,
         criterion::BatchSize::PerIteration,
     ] {
-        assert_believed(|b| b.iter_batched(|| black_box(3u64), rotated, size));
+        assert_no_note(|b| b.iter_batched(|| black_box(3u64), rotated, size));
     }
-    assert_believed(|b| b.iter_with_large_drop(|| black_box(5u64).wrapping_mul(9)));
+    assert_no_note(|b| b.iter_with_large_drop(|| black_box(5u64).wrapping_mul(9)));
 }
 
 #[test]
-fn a_lazy_result_and_a_refused_call_are_said() {
+fn a_lazy_result_and_a_refused_call_are_noted() {
     let numbers = [1u64, 2, 3];
-    assert_said(|b| b.iter(|| numbers.iter().map(|number| work(*number))), "its result is lazy");
-    assert_said(|b| b.iter(|| std::fs::read("/there/is/no/such/file")), "No such file or directory");
+    assert_noted(|b| b.iter(|| numbers.iter().map(|number| work(*number))), "its result is lazy");
+    assert_noted(|b| b.iter(|| std::fs::read("/there/is/no/such/file")), "No such file or directory");
 }
 
 #[test]
@@ -103,13 +104,13 @@ fn an_operation_that_was_removed_is_disproved_and_one_of_a_cycle_is_not() {
         sentence.contains("nothing is left of this operation") && sentence.contains("tests.rs:"),
         "{sentence}"
     );
-    assert_believed(|b| b.iter(|| black_box(5u64) + 1));
+    assert_no_note(|b| b.iter(|| black_box(5u64) + 1));
     let calls = std::sync::atomic::AtomicU64::new(0);
-    assert_believed(|b| b.iter(|| _ = calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed)));
+    assert_no_note(|b| b.iter(|| _ = calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed)));
 }
 
 #[test]
-fn a_breakpoint_counts_as_many_instructions_as_whole_batches() {
+fn counting_by_breakpoint_equals_counting_whole_batches() {
     let clock = Clock::start_up();
     let mut bench = |b: &mut Bencher<'_>| b.iter(|| work(black_box(5)));
     let mut operation = Operation::new(&mut bench);

@@ -1,4 +1,4 @@
-//! Allocations beside times: a bench for Criterion whose allocator counts.
+//! A bench for Criterion whose allocator counts the allocations beside the times.
 //!
 //!     cargo run --release --example criterion_allocations -- --bench
 
@@ -23,7 +23,7 @@ fn benches(c: &mut Criterion) {
             all
         })
     });
-    // The input is made, and the results are dropped, outside of the timed part.
+    // The input is made outside of the timed part, and the results are dropped outside of it too.
     c.bench_function("a box from an input", |b| {
         b.iter_batched(|| vec![1u8; 100], |bytes| (Box::new(bytes.len()), bytes), BatchSize::SmallInput);
     });

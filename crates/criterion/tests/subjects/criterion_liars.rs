@@ -1,4 +1,4 @@
-//! Benchmarks whose numbers would say nothing, as they are written for Criterion, beside honest ones that look alike.
+//! Benchmarks, written for Criterion, whose numbers would mean nothing, beside honest ones that look similar.
 //!
 //!     cargo run --release --example criterion_liars -- --bench
 
@@ -9,7 +9,7 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use syscost_criterion::{Criterion, criterion_group, criterion_main};
 
-/// Additions that take some microseconds and cannot be left out.
+/// Additions that take some microseconds and that the optimiser cannot remove.
 fn work(additions: u64) -> u64 {
     (0..additions).fold(0, |sum, at| black_box(sum + at))
 }
@@ -39,7 +39,7 @@ fn liars(c: &mut Criterion) {
     group.bench_function("remembers", |b| {
         b.iter(|| *answers.entry(black_box(7)).or_insert_with(|| work(30_000)))
     });
-    // Enough for ten milliseconds, and then there is no work left.
+    // The queue lasts for ten milliseconds; after that there is no work left.
     let start = Instant::now();
     work(100_000);
     let mut left = 10_000_000 / (start.elapsed().as_nanos() as u64 / 1_000).max(1);
@@ -56,7 +56,7 @@ fn liars(c: &mut Criterion) {
         receive.iter().take_while(|_| !is_over.load(Relaxed)).for_each(|additions| _ = work(additions));
     });
     group.bench_function("hands over", |b| b.iter(|| send.send(2_000).expect("a helper")));
-    // What is left in the channel is left undone.
+    // Requests that are left in the channel are never served.
     over.store(true, Relaxed);
     drop(send);
     helper.join().expect("the helper ends");

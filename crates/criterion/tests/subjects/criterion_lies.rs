@@ -1,5 +1,6 @@
-//! Lying benchmarks of every kind that is known, as they are written for Criterion by mistake: an operation that is not there, one that
-//! works once, an error in its place, a time that was made up. What is found out of each depends on the optimiser, so:
+//! Lying benchmarks of every known kind, as they are written for Criterion by mistake: an operation that was removed, one
+//! that works only once, an error in place of the operation, an invented time. The optimiser decides how much of each is
+//! detected, so:
 //!
 //!     cargo run --release --example criterion_lies -- --test
 
@@ -17,12 +18,12 @@ use syscost_criterion as criterion;
 use criterion::measurement::WallTime;
 use criterion::{BatchSize, BenchmarkGroup, Criterion, criterion_group, criterion_main};
 
-/// Additions that cannot be left out.
+/// Additions that the optimiser cannot remove.
 fn work(additions: u64) -> u64 {
     (0..additions).fold(0, |sum, at| black_box(sum + at))
 }
 
-/// Arithmetic that an optimiser sees through.
+/// Arithmetic that the optimiser can compute in advance.
 fn mixed(n: u64) -> u64 {
     (1..=8).fold(n, |hash, at| (hash ^ (hash >> 7)).wrapping_mul(0x9e37_79b9_7f4a_7c15 + at))
 }
@@ -33,7 +34,7 @@ fn shuffled(length: u64) -> Vec<u64> {
 
 type Group<'a> = BenchmarkGroup<'a, WallTime>;
 
-/// Nothing is left of these in a build with optimisation.
+/// A build with optimisation removes these operations.
 fn removed(group: &mut Group<'_>) {
     let numbers = shuffled(1_000);
     group.bench_function("unused sum", |b| b.iter(|| _ = numbers.iter().copied().fold(0, u64::wrapping_add)));
@@ -74,7 +75,7 @@ fn lazy(group: &mut Group<'_>) {
     group.bench_function("pointer to a function", |b| b.iter(|| black_box(work as fn(u64) -> u64)));
 }
 
-/// These work at first.
+/// These operations work only at first.
 fn once(group: &mut Group<'_>) {
     let mut queue: VecDeque<u64> = shuffled(1_000).into();
     group.bench_function("queue drained", |b| b.iter(|| queue.pop_front()));
@@ -135,7 +136,7 @@ fn once(group: &mut Group<'_>) {
     });
 }
 
-/// An error is all that happens.
+/// These operations only return an error.
 fn errors(group: &mut Group<'_>) {
     group.bench_function("file that is missing", |b| b.iter(|| std::fs::read("/there/is/no/such/file")));
     group.bench_function("text that is no number", |b| b.iter(|| black_box("x1").parse::<u64>()));
@@ -144,7 +145,7 @@ fn errors(group: &mut Group<'_>) {
     group.bench_function("closed channel", |b| b.iter(|| receive.try_recv()));
 }
 
-/// The time is not that of the operation.
+/// The returned time is not that of the operation.
 fn times(group: &mut Group<'_>) {
     let timed = |iterations: u64| {
         let start = Instant::now();

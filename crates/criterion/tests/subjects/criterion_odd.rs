@@ -1,4 +1,5 @@
-//! Honest benchmarks that look like lies: of one cycle, batched, asleep, growing, parallel, of inputs that go round.
+//! Honest benchmarks that look like lies: of one cycle, batched, sleeping, growing, parallel, or with inputs that repeat in a
+//! cycle.
 //!
 //!     cargo run --release --example criterion_odd -- --test
 
@@ -18,7 +19,7 @@ use syscost_criterion as criterion;
 use criterion::measurement::WallTime;
 use criterion::{BatchSize, BenchmarkGroup, Criterion, criterion_group, criterion_main};
 
-/// A future that asks to be polled once more.
+/// A future that is pending once and asks to be polled again.
 struct Yield(bool);
 
 impl Future for Yield {
@@ -29,7 +30,7 @@ impl Future for Yield {
     }
 }
 
-/// Additions that cannot be left out.
+/// Additions that the optimiser cannot remove.
 fn work(additions: u64) -> u64 {
     (0..additions).fold(0, |sum, at| black_box(sum + at))
 }

@@ -1,4 +1,4 @@
-//! Benches whose set-up or whose operation other harnesses fail at: a fixed port that is kept, values of a measurement of one's own,
+//! Benches whose set-up or operation breaks other harnesses: a fixed port that is kept, values of a user-defined measurement,
 //! an operation that never ends.
 //!
 //! `cargo run --example criterion_setups -- --bench` measures them; `HELD_PORT=8080` names the port.

@@ -15,7 +15,7 @@ fn value(page: &str, name: &str) -> f64 {
 }
 
 #[test]
-fn a_value_on_the_page_is_the_librarys() {
+fn a_value_on_the_page_equals_the_library_s_counter() {
     let before = Snapshot::take().expect("/proc");
     let page = render_page(&scene(), MetricFormat::Prometheus);
     let after = Snapshot::take().expect("/proc");
@@ -27,7 +27,7 @@ fn a_value_on_the_page_is_the_librarys() {
 }
 
 #[test]
-fn every_name_keeps_the_conventions_and_stands_once() {
+fn every_name_keeps_the_conventions_and_occurs_once() {
     for (at, Family { head: family, .. }) in FAMILIES.iter().enumerate() {
         assert!(
             family.name.starts_with("syscost_") || family.name.starts_with("process_"),
@@ -42,7 +42,7 @@ fn every_name_keeps_the_conventions_and_stands_once() {
 }
 
 #[test]
-fn openmetrics_ends_with_its_end_and_names_families_without_total() {
+fn openmetrics_ends_with_eof_and_names_families_without_total() {
     let page = render_page(&scene(), MetricFormat::OpenMetrics);
     assert!(page.ends_with("# EOF\n") && page.matches("# EOF").count() == 1);
     assert!(page.contains("# TYPE syscost_interrupts counter\n"));
@@ -56,7 +56,7 @@ fn openmetrics_ends_with_its_end_and_names_families_without_total() {
 }
 
 #[test]
-fn promtool_has_nothing_to_say_about_the_page() {
+fn promtool_accepts_the_page() {
     let started = Command::new("promtool")
         .args(["check", "metrics"])
         .stdin(Stdio::piped())
@@ -74,7 +74,7 @@ fn promtool_has_nothing_to_say_about_the_page() {
     assert!(said.status.success() && words.trim().is_empty(), "{words}");
 }
 
-/// Every text below a key of this name.
+/// Collects every text below a key of this name.
 fn collect_texts<'a>(value: &'a serde_json::Value, key: &str, found: &mut Vec<&'a str>) {
     match value {
         serde_json::Value::Object(fields) => {
@@ -88,7 +88,7 @@ fn collect_texts<'a>(value: &'a serde_json::Value, key: &str, found: &mut Vec<&'
     }
 }
 
-/// The words of a query that can only be names: not what stands in quotes, is a label, or is the language's.
+/// The words of a query that can only be names: not quoted texts, labels, or keywords of the language.
 fn names(query: &str) -> Vec<String> {
     const LANGUAGE: [&str; 13] = [
         "rate",
@@ -112,7 +112,7 @@ fn names(query: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_dashboard_asks_for_what_there_is() {
+fn the_dashboard_queries_only_existing_names() {
     let dashboard: serde_json::Value =
         serde_json::from_str(include_str!("../../grafana.json")).expect("JSON");
     let (mut queries, mut own) = (Vec::new(), Vec::new());
@@ -120,7 +120,7 @@ fn the_dashboard_asks_for_what_there_is() {
     collect_texts(&dashboard, "definition", &mut own);
     assert!(queries.len() >= 10 && !own.is_empty());
     let mut known: Vec<_> = FAMILIES.iter().map(|family| family.head.sample_name()).collect();
-    // Of `syscost fleet status --metrics`, for the annotations.
+    // For the annotations: a metric of `syscost fleet status --metrics`.
     known.push("syscost_job_begin_timestamp_seconds".into());
     for query in queries.into_iter().chain(own) {
         let asked = names(query);

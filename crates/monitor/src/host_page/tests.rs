@@ -4,7 +4,7 @@ use syscost_counters::Process;
 use syscost_engine::render::metric_page::MetricFormat;
 
 #[test]
-fn what_the_monitor_writes_is_read() {
+fn a_page_of_the_monitor_is_parsed() {
     let own = Process::open(std::process::id() as i32).expect("ourselves");
     let text = render_page(&Scene::capture(&own).expect("a look"), MetricFormat::Prometheus);
     let page = HostPage { at: Instant::now(), samples: parse_samples(&text).expect("its own page") };
@@ -27,7 +27,7 @@ fn a_page_is_split_by_a_label() {
 }
 
 #[test]
-fn labels_may_hold_anything() {
+fn labels_may_contain_any_character() {
     let its = parse_sample(r#"a{b="x\"}, \\ y",c="z"} 2"#).expect("a sample");
     assert_eq!(its.labels, [("b".into(), r#"x"}, \ y"#.into()), ("c".into(), "z".into())]);
     for bad in ["a", "a{b=\"c} 1", "a{b} 1", "a x", "a{\"} 1"] {
@@ -36,7 +36,7 @@ fn labels_may_hold_anything() {
 }
 
 #[test]
-fn nobody_at_the_address_is_a_sentence() {
+fn an_address_without_a_listener_gives_a_sentence() {
     let gone = std::net::TcpListener::bind("127.0.0.1:0").and_then(|port| port.local_addr()).expect("a port");
     assert!(HostPage::fetch(gone, Duration::from_millis(200)).is_err_and(|why| !why.is_empty()));
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");

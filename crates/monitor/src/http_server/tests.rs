@@ -2,7 +2,7 @@ use super::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 use syscost_platform::testing::run_random_trials;
 
-/// What a client hears while the server serves a page of this length.
+/// Runs `client` while the server serves a page of this length, and returns its result.
 fn serve_client<T: Send>(length: usize, client: impl FnOnce(SocketAddr) -> T + Send) -> T {
     let server = Server::bind(SocketAddr::from(([127, 0, 0, 1], 0)), false).expect("a loop");
     let over = AtomicBool::new(false);
@@ -36,7 +36,7 @@ fn ask(to: SocketAddr, request: &[u8]) -> String {
 const GET: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: a\r\nAccept: text/plain\r\n\r\n";
 
 #[test]
-fn the_page_comes_whole_and_with_its_length() {
+fn the_page_is_complete_and_has_its_length() {
     let length = 3 << 20;
     let answer = serve_client(length, |to| ask(to, GET));
     let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
@@ -61,7 +61,7 @@ fn a_request_may_come_in_pieces() {
 }
 
 #[test]
-fn what_is_no_request_is_answered_and_forgotten() {
+fn an_invalid_request_is_answered_and_its_connection_closed() {
     let long = [b"GET /metrics HTTP/1.1\r\nX: ".to_vec(), vec![b'a'; 4 * LONGEST]].concat();
     let many =
         [b"GET /metrics HTTP/1.1\r\n".to_vec(), b"A: b\r\n".repeat(HEADERS + 1), b"\r\n".to_vec()].concat();
@@ -85,7 +85,7 @@ fn what_is_no_request_is_answered_and_forgotten() {
 }
 
 #[test]
-fn who_says_nothing_keeps_nobody_out_and_is_sent_away() {
+fn a_silent_client_blocks_no_other_and_is_disconnected() {
     serve_client(1, |to| {
         let mut silent: Vec<_> = (0..3 * MOST).map(|_| connect(to)).collect();
         assert!(ask(to, GET).starts_with("HTTP/1.1 200 OK"));
@@ -99,7 +99,7 @@ fn who_says_nothing_keeps_nobody_out_and_is_sent_away() {
 }
 
 #[test]
-fn noise_of_any_kind_is_survived() {
+fn the_server_survives_arbitrary_bytes() {
     let mut random = syscost_statistic::Random::new(7);
     serve_client(1, |to| {
         for length in 0..60usize {
@@ -113,7 +113,7 @@ fn noise_of_any_kind_is_survived() {
 }
 
 #[test]
-fn an_address_that_others_reach_wants_to_be_asked_for() {
+fn a_public_address_requires_the_option() {
     let everywhere = SocketAddr::from(([0, 0, 0, 0], 0));
     let refused = Server::bind(everywhere, false).map(|_| ()).expect_err("refused");
     assert!(refused.to_string().contains("--public"), "{refused}");
@@ -121,13 +121,14 @@ fn an_address_that_others_reach_wants_to_be_asked_for() {
     assert!(Server::bind(everywhere, true).is_ok());
 }
 
-/// Heads that are tried at the least.
+/// The minimum number of request heads that are tried.
 const FEWEST: u64 = 5_000;
 
-/// Heads of chance, by fixed seeds: whole ones with bytes changed, left out or doubled, and none at all.
-/// `SYSCOST_FUZZ_SECONDS` says for how long. Each is answered by one of the known statuses or waited for, and only while it is short.
+/// Random request heads from fixed seeds: valid ones with bytes changed, removed or doubled, and arbitrary bytes.
+/// `SYSCOST_FUZZ_SECONDS` sets the duration. Each head gets one of the known statuses, or more input is awaited, and only
+/// while the head is short.
 #[test]
-fn a_head_of_chance_is_answered_or_waited_for() {
+fn a_random_request_head_is_answered_or_awaited() {
     let mut random = syscost_statistic::Random::new(8);
     run_random_trials("heads", FEWEST, || {
         let head = spoilt(&mut random);
@@ -144,7 +145,7 @@ fn a_head_of_chance_is_answered_or_waited_for() {
     });
 }
 
-/// A request with something else in it.
+/// A request with one part replaced by something else.
 fn spoilt(random: &mut syscost_statistic::Random) -> Vec<u8> {
     let mut head = match random.number_below(4) {
         0 => [

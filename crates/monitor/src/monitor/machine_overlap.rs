@@ -2,8 +2,8 @@
 //! are busy at once.
 //!
 //! The kernel counts the tasks that run or wait for a CPU, and the requests in flight of each disk. The monitor reads both at
-//! random times, and does not count itself. The idle time of `/proc/stat` checks the result: with K = 0 the share lies between
-//! the mean share of the CPUs, if all are busy at the same times, and the sum of their shares.
+//! random times, and does not count itself. The idle time of `/proc/stat` checks the result. With K = 0 the share has two
+//! bounds: the mean share of the CPUs, if all are busy at the same times, and the sum of their shares.
 
 use super::Args;
 use crate::view::View;
@@ -17,12 +17,12 @@ use syscost_platform::kernel_files::KernelFiles;
 use syscost_platform::signal;
 use syscost_technique::io_overlap::Monitor;
 
-/// The samples are 2 to this power: half an interval of 95 % is at most 0.03.
+/// The binary logarithm of the number of samples: half of a 95 % interval is then at most 0.03.
 const POWER: u32 = 10;
-/// The mean time between two samples without `--for`: the monitor takes less than 1 % of a CPU.
+/// The mean time between two samples without `--for`. The monitor then takes less than 1 % of a CPU.
 const PERIOD: Duration = Duration::from_millis(5);
 
-/// Measures and prints the share, unless a signal comes.
+/// Measures and prints the share, unless a signal arrives.
 pub(super) fn measure_overlap(k: u32, args: &Args) -> Result<()> {
     let disks = enumeration::disks().unwrap_or_default();
     let disks = disks.iter().map(|name| Disk::open(name)).collect::<std::result::Result<Vec<_>, _>>()?;
@@ -81,7 +81,7 @@ pub(super) fn measure_overlap(k: u32, args: &Args) -> Result<()> {
 fn is_a_cpu_busy() -> Result<bool> {
     let line = KernelFiles::live().read_first_line("proc/loadavg").unwrap_or_default();
     match running_task_count(&line) {
-        // The monitor runs while it reads.
+        // The monitor itself runs while it reads.
         Some(count @ 1..) => Ok(count > 1),
         _ => Err(Error::Missing(
             "/proc/loadavg does not count the tasks that run: is /proc mounted whole?".into(),
@@ -89,7 +89,7 @@ fn is_a_cpu_busy() -> Result<bool> {
     }
 }
 
-/// The tasks that run or wait for a CPU, of a line of `/proc/loadavg`: `0.20 0.18 0.12 1/80 11206`.
+/// The number of tasks that run or wait for a CPU, from a line of `/proc/loadavg`: `0.20 0.18 0.12 1/80 11206`.
 fn running_task_count(line: &str) -> Option<u64> {
     line.split(' ').nth(3)?.split_once('/')?.0.parse().ok()
 }
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tasks_that_run_are_the_first_of_two_numbers() {
+    fn running_tasks_are_the_first_of_two_numbers() {
         assert_eq!(running_task_count("0.20 0.18 0.12 3/80 11206"), Some(3));
         assert_eq!(running_task_count("0.20 0.18 0.12"), None);
         assert_eq!(running_task_count("0.20 0.18 0.12 x/80 1"), None);

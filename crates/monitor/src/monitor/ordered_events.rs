@@ -1,8 +1,8 @@
 //! The events of programs on several machines, each shown after its cause.
 //!
 //! Programs write their events to logs ([`syscost_technique::logical_time::EventLog`]), which the monitors of their machines
-//! serve. The order is that of logical time, which messages carry, so that clocks that differ do not matter. Where a
-//! machine's clock contradicts the order, the row of the effect says by how much. At the end come the traffic and the delay of each
+//! serve. Events are ordered by logical time, which messages carry, so clocks that differ do not matter. Where a machine's
+//! clock contradicts the order, the row of the effect shows by how much. At the end come the traffic and the delay of each
 //! pair of machines, and the messages that no program of the list has received.
 
 use super::several::{Host, ask_all, read_hosts};
@@ -17,10 +17,11 @@ use syscost_command_line::page;
 use syscost_platform::error::{Error, Result};
 use syscost_technique::logical_time::{CausalOrder, Event, Link, Logged, Stamp, parse_line};
 
-/// Messages whose clock is remembered until they are received. Those to machines that are not on the list never are.
+/// The maximum number of messages whose sending time is remembered until they are received. Messages to machines outside of
+/// the list are never received.
 const REMEMBERED: usize = 100_000;
 
-/// A row: stamp, host, clock, what happened, and what is odd about it.
+/// A row: stamp, host, clock, description, and a note on anything unusual.
 type Row = [String; 5];
 
 pub(super) fn watch_events(list: &Path, args: &Args, views: u64) -> Result<()> {
@@ -41,28 +42,29 @@ fn row_json([stamp, host, clock, what, note]: &Row) -> String {
     format!("{}\n", json!({"stamp": stamp, "host": host, "clock": clock, "what": what, "note": note}))
 }
 
-/// The log of each host, or why there is none. All are asked at once.
+/// The log of each host, or the reason why it is missing. All hosts are queried at once.
 fn fetch_logs(hosts: &[Host], patience: Duration) -> Vec<(String, std::result::Result<String, String>)> {
     let logs = ask_all(hosts, |host| fetch_body(host.address, EVENTS, patience));
     hosts.iter().map(|host| host.name.clone()).zip(logs).collect()
 }
 
-/// What was shown so far, and what is held back.
+/// The state of the view: the events shown so far, and those held back.
 #[derive(Default)]
 struct EventView {
     order: CausalOrder<Logged>,
     /// The host of each stream.
     host_of: BTreeMap<usize, String>,
-    /// When messages were sent that are not yet received, by the clock of their sender.
+    /// The sending times of messages that are not yet received, by the clock of their sender.
     sent: BTreeMap<Stamp, Duration>,
-    /// The delay of each message from one host to another, seconds by their clocks: its sum, and the number of messages.
+    /// For each pair of sending and receiving host: the sum of the delays of messages, seconds by their clocks, and the
+    /// number of messages.
     traffic: BTreeMap<[String; 2], (f64, usize)>,
-    /// Sentences that were shown.
+    /// The sentences of the last view.
     said: BTreeSet<String>,
 }
 
 impl EventView {
-    /// The rows that are new after these answers of all hosts.
+    /// Adds the logs of all hosts, and returns the new rows.
     fn observe(&mut self, logs: Vec<(String, std::result::Result<String, String>)>) -> Result<Vec<Row>> {
         let mut notes = Vec::new();
         for (host, log) in logs {
@@ -81,7 +83,7 @@ impl EventView {
                 format!("{events} held back until message {message} is sent: its stream is of {sender}");
             notes.push((self.host_of.get(&stream).cloned().unwrap_or_default(), why));
         }
-        // A sentence that is still true is not repeated with each view.
+        // A sentence that is still true is not repeated in each view.
         let now = notes.iter().map(|(host, why)| format!("{host} {why}")).collect();
         let before = std::mem::replace(&mut self.said, now);
         let new = notes.into_iter().filter(|(host, why)| !before.contains(&format!("{host} {why}")));
@@ -137,7 +139,7 @@ impl EventView {
         pairs.chain(lost).collect()
     }
 
-    /// Counts a message for its pair of hosts. The sentence on one that was received before it was sent, by the clocks.
+    /// Counts a message for its pair of hosts. Returns a sentence if, by the clocks, it was received before it was sent.
     fn count_received(&mut self, message: Stamp, receiver: usize, received: Duration) -> Option<String> {
         let sent = self.sent.remove(&message)?;
         let (sender, receiver) = (self.host_of.get(&message.stream)?, self.host_of.get(&receiver)?);
@@ -148,7 +150,7 @@ impl EventView {
     }
 }
 
-/// Hours to milliseconds of a day in universal time, rounded.
+/// Time of day in universal time, rounded to milliseconds.
 fn time_of_day(clock: Duration) -> String {
     let clock = clock.saturating_add(Duration::from_micros(500));
     let second = clock.as_secs() % 86_400;
@@ -171,14 +173,14 @@ mod tests {
         view.observe(logs.into()).expect("two streams")
     }
 
-    fn whats(rows: &[Row]) -> Vec<&str> {
+    fn descriptions(rows: &[Row]) -> Vec<&str> {
         rows.iter().filter(|row| row[0] != "–").map(|row| row[3].as_str()).collect()
     }
 
     #[test]
-    fn no_effect_is_shown_before_its_cause_though_a_clock_is_a_second_ahead() {
+    fn an_effect_follows_its_cause_though_a_clock_is_a_second_ahead() {
         let rows = observe(&mut EventView::default(), CLIENT, SERVER);
-        assert_eq!(whats(&rows), ["ask", "asked", "disk", "answer", "answered"]);
+        assert_eq!(descriptions(&rows), ["ask", "asked", "disk", "answer", "answered"]);
         let by_clock: Vec<_> = [&rows[1], &rows[0]].map(|row| row[2].as_str()).into();
         assert_eq!(by_clock[0], "00:01:40.010", "a decimal fraction is rounded");
         assert!(by_clock.is_sorted(), "by the clocks the request arrives before it is sent: {by_clock:?}");
@@ -187,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_tells_the_traffic_of_each_pair_and_what_was_never_received() {
+    fn the_summary_lists_the_traffic_of_each_pair_and_unreceived_messages() {
         let mut view = EventView::default();
         observe(&mut view, &format!("{CLIENT}7@0 message sent 101.040 ask again\n"), SERVER);
         let rows = view.summary();
@@ -204,21 +206,21 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_answers_late_holds_back_its_effects_and_nothing_is_shown_twice() {
+    fn a_late_host_delays_its_effects_and_no_event_is_shown_twice() {
         let mut view = EventView::default();
         let early = observe(&mut view, "", SERVER);
-        assert_eq!((whats(&early).len(), early.len()), (0, 1), "{early:?}");
+        assert_eq!((descriptions(&early).len(), early.len()), (0, 1), "{early:?}");
         assert_eq!(
             early[0][4],
             "3 events held back until message 1@0 is sent: its stream is of no host of the list"
         );
         assert_eq!(observe(&mut view, "", SERVER), Vec::<Row>::new(), "a sentence is said once");
-        assert_eq!(whats(&observe(&mut view, CLIENT, SERVER)).len(), 5);
+        assert_eq!(descriptions(&observe(&mut view, CLIENT, SERVER)).len(), 5);
         assert_eq!(observe(&mut view, CLIENT, SERVER), Vec::<Row>::new());
     }
 
     #[test]
-    fn a_number_that_two_programs_have_and_a_wrong_line_are_said() {
+    fn a_stream_number_of_two_programs_and_a_wrong_line_are_reported() {
         let twice = ["a", "b"].map(|host| (host.to_owned(), Ok("1@0 machine local 1 x\n".to_owned())));
         let error = EventView::default().observe(twice.into()).expect_err("one number").to_string();
         assert!(error.contains("a and b") && error.contains("stream 0"), "{error}");

@@ -1,4 +1,4 @@
-//! The full-screen terminal: taken over, and restored in every case, also after a panic.
+//! The full-screen terminal, which is taken over, and restored in every case, even after a panic.
 
 use crate::live_view::Size;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -17,7 +17,7 @@ const LEAVE: &str = "\u{1b}[?25h\u{1b}[?1049l";
 const HOME: &str = "\u{1b}[H";
 const REST_OF_LINE: &str = "\u{1b}[K";
 const REST_OF_SCREEN: &str = "\u{1b}[J";
-/// Disables Control-Z, which would leave the terminal in this state to a shell.
+/// The value that disables Control-Z, which would leave the terminal in this state to a shell.
 const NO_KEY: u8 = 0;
 
 /// The state to restore; `None` while the terminal is not taken over.
@@ -27,16 +27,16 @@ static HOOK: Once = Once::new();
 /// The settings of the keyboard, if standard input is a terminal.
 struct Before(Option<Termios>);
 
-/// Why a wait has ended.
+/// The reason why a wait has ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Waited {
     /// The time has passed.
     Time,
-    /// A key or a signal asks to end.
+    /// A key or a signal requests the end.
     Ended,
 }
 
-/// The terminal, taken over. Dropping this value restores it.
+/// The terminal while it is taken over. Dropping this value restores it.
 pub(super) struct Screen {
     hears: bool,
 }
@@ -71,7 +71,7 @@ impl Screen {
         })
     }
 
-    /// Shows as many lines as fit. The screen is overwritten in one write, so that it does not flicker.
+    /// Shows as many lines as fit. One write overwrites the screen, so that it does not flicker.
     pub(super) fn draw(&self, lines: &[String]) -> Result<()> {
         let Size { rows, .. } = self.size();
         let line = |line: &String| format!("{}{REST_OF_LINE}", inert::neutralize_output(line, true));
@@ -122,7 +122,7 @@ fn restore_terminal() {
     }
 }
 
-/// Restores the terminal before the message of a panic, which would else be on the alternate screen.
+/// Restores the terminal before the message of a panic, which would otherwise appear on the alternate screen.
 fn restore_on_panic() {
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_speaks_on_a_terminal_that_is_as_it_was() {
+    fn a_panic_restores_the_terminal_before_its_message() {
         let terminal = match openpty(None, None) {
             Ok(terminal) => terminal,
             Err(errno) => return print_skipped(&format!("this machine lends no terminal: {errno}")),

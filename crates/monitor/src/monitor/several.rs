@@ -1,5 +1,4 @@
-//! Several machines in one view: each is asked for its page by a thread of its own, as CAMP's monitor asked its
-//! workstations.
+//! Several machines in one view. A thread for each machine requests its page, as CAMP's monitor queried its workstations.
 
 use super::{Args, draw_at_intervals, write_at_intervals};
 use crate::host_page::HostPage;
@@ -15,7 +14,7 @@ use syscost_engine::record::quantity::format_size;
 use syscost_platform::error::{Error, Result};
 use syscost_platform::plain_file;
 
-/// The longest list, bytes, and the most hosts on it.
+/// The maximum length of the list, bytes, and the maximum number of hosts on it.
 const LONGEST: u64 = 1 << 20;
 const MOST: usize = 1000;
 const BAR: usize = 20;
@@ -27,7 +26,7 @@ pub(super) struct Host {
     before: std::result::Result<HostPage, String>,
 }
 
-/// The latest view of a machine, or why there is none.
+/// The latest view of a machine, or the reason why there is none.
 type Seen = std::result::Result<HostView, String>;
 
 pub(super) fn watch_hosts(list: &Path, args: &Args, views: u64) -> Result<()> {
@@ -48,7 +47,7 @@ pub(super) fn watch_hosts(list: &Path, args: &Args, views: u64) -> Result<()> {
     })
 }
 
-/// Reads lines of `NAME ADDRESS:PORT`; what follows a `#` is a comment.
+/// Reads lines of `NAME ADDRESS:PORT`; text after a `#` is a comment.
 pub(super) fn read_hosts(list: &Path) -> Result<Vec<Host>> {
     let bytes = plain_file::read(list, LONGEST)?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -91,7 +90,7 @@ fn query_hosts(hosts: &mut [Host], patience: Duration) -> Vec<Seen> {
     })
 }
 
-/// The answers of the hosts, all of which are asked at once.
+/// The answers of the hosts, which are all queried at once.
 pub(super) fn ask_all<H: Send, T: Send>(
     hosts: impl IntoIterator<Item = H>,
     ask: impl Fn(H) -> std::result::Result<T, String> + Sync,
@@ -104,7 +103,7 @@ pub(super) fn ask_all<H: Send, T: Send>(
     })
 }
 
-/// The view of all machines that answer as one.
+/// The sum over all machines that answer.
 fn sum_of_hosts(seen: &[Seen]) -> HostView {
     HostView::sum(&seen.iter().flatten().collect::<Vec<_>>())
 }
@@ -148,8 +147,8 @@ fn select_detail(hosts: &[Host], seen: &[Seen], detail: HostDetail) -> Vec<(Stri
     shown
 }
 
-/// Columns: host, kernel, CPUs, busy, free, received, sent, faults, monitor; with a bar of the CPUs at the end or the sentence
-/// on a host that does not answer.
+/// The rows of the table. Columns: host, kernel, CPUs, busy, free, received, sent, faults, monitor; last, a bar of the CPUs
+/// or the sentence on a host that does not answer.
 fn rows(shown: &[(String, Seen)], with_bar: bool) -> Vec<[String; 10]> {
     let row = |(name, seen): &(String, Seen)| {
         let view = seen.as_ref().ok().cloned().unwrap_or_default();
@@ -219,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn each_level_of_detail_shows_what_is_below_it() {
+    fn each_level_of_detail_shows_its_machines_and_cpus() {
         let hosts = list("old 127.0.0.1:1\nnew 127.0.0.1:2\n").expect("two");
         let cpu = |cpu: &str| CpuView { cpu: cpu.into(), busy_percent: Some(50.0) };
         let view = HostView { cpus: Some(2.0), each_cpu: vec![cpu("0"), cpu("1")], ..HostView::default() };
@@ -235,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_does_not_answer_has_a_row_with_its_reason() {
+    fn a_host_that_does_not_answer_has_a_row_with_the_reason() {
         let gone =
             std::net::TcpListener::bind("127.0.0.1:0").and_then(|port| port.local_addr()).expect("a port");
         let mut hosts = list(&format!("gone\u{202e} {gone}\n")).expect("one");

@@ -1,7 +1,7 @@
 //! The cost of the probe against its rate (Figure 8 of CAMP's paper), as a table with bars and as JSON.
 //!
-//! As there, one probe is watched by another: a child reads blocks at the rate, and this process reads the child's CPU
-//! time and the machine's, 20 times at each rate. The first row is the machine without a probe.
+//! As in the paper, one probe is observed by another: a child reads blocks at the rate, and this process reads the child's
+//! CPU time and the machine's, 20 times at each rate. The first row is the machine without a probe.
 
 use serde_json::{Value, json};
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -18,22 +18,22 @@ use syscost_statistic::student::mean_interval;
 
 /// Widest bar, characters.
 const BAR: f64 = 16.0;
-/// Samples of a rate.
+/// The number of samples at a rate.
 const SAMPLES: usize = 20;
-/// What a probe runs longer than it is watched.
+/// The time by which a probe runs longer than it is observed, seconds.
 const MARGIN: f64 = 0.3;
 
-/// What was seen at one rate: shares in percent.
+/// The observations at one rate: shares in percent.
 struct At {
     rate: u32,
     probe: Vec<f64>,
     machine: Vec<f64>,
     threads: [u64; 2],
-    /// What the probe says of itself.
+    /// The probe's own summary.
     own: Value,
 }
 
-/// Watches a probe of this process or another at each rate for this time, and prints what was seen.
+/// Starts a probe at each rate for this time, which reads the process `pid` or itself; prints the observations.
 pub(super) fn run(pid: Option<i32>, rates: &[u32], seconds: f64, as_json: bool) -> Result<ExitCode> {
     let mut found = Vec::new();
     for rate in std::iter::once(&0).chain(rates) {
@@ -47,7 +47,7 @@ pub(super) fn run(pid: Option<i32>, rates: &[u32], seconds: f64, as_json: bool) 
     Ok(ExitCode::SUCCESS)
 }
 
-/// A probe, which ends with this value.
+/// A running probe, which ends when this value is dropped.
 struct Running(Child);
 
 impl Running {
@@ -61,7 +61,7 @@ impl Running {
         child.map(Self).map_err(|e| Error::Child(format!("a second probe cannot be started: {e}")))
     }
 
-    /// What it says of itself at its end.
+    /// Waits for its end, and returns its own summary.
     fn read_summary(mut self) -> Result<Value> {
         let mut said = String::new();
         let stdout = self.0.stdout.as_mut();
@@ -80,7 +80,7 @@ impl Drop for Running {
 
 fn measure_at_rate(rate: u32, pid: Option<i32>, seconds: f64) -> Result<At> {
     let running = (rate > 0).then(|| Running::start_probe(rate, pid, seconds)).transpose()?;
-    // Its start is not what is watched.
+    // The probe's start is not observed.
     std::thread::sleep(Duration::from_secs_f64(MARGIN / 2.0));
     let process = running.as_ref().map(|running| Process::open(running.0.id() as i32)).transpose()?;
     let (processors, cpus) = (Processors::open()?, cpus_online() as f64);
@@ -111,19 +111,19 @@ fn measure_at_rate(rate: u32, pid: Option<i32>, seconds: f64) -> Result<At> {
     Ok(At { rate, probe, machine, threads, own: own["cost"].clone() })
 }
 
-/// The mean, and half of its 95 % interval.
+/// The mean of the samples, and half of its 95 % interval.
 fn mean_and_half_interval(samples: &[f64]) -> (f64, f64) {
     mean_interval(samples)
         .map_or((mean(samples), f64::NAN), |mean| (mean.estimate, mean.high - mean.estimate))
 }
 
 impl At {
-    /// CPU time of a block, ns.
+    /// CPU time per block, ns.
     fn cpu_ns_per_block(&self) -> Option<f64> {
         Some(self.own["cpu_ns"].as_f64()? / self.own["blocks"].as_f64()?.max(1.0))
     }
 
-    /// Growth of the probe's resident set, KiB, and of its descriptors.
+    /// Growth of the probe's resident set, KiB, and of its number of descriptors.
     fn resource_growth(&self) -> Option<[i64; 2]> {
         let growth = |key: &str| Some(self.own[key]["last"].as_i64()? - self.own[key]["first"].as_i64()?);
         Some([growth("resident_bytes")? >> 10, growth("descriptors")?])
@@ -167,7 +167,7 @@ fn rate_table(found: &[At]) -> String {
     page::columns_text(&rows, usize::MAX) + note
 }
 
-/// Whether a probe has come to hold more: KiB and descriptors, and threads at the first and the last look.
+/// Describes the growth of a probe: KiB, descriptors, and threads at the first and the last observation.
 fn growth_text([kib, descriptors]: [i64; 2], [first, last]: [u64; 2]) -> String {
     match (kib, descriptors, first == last) {
         (..=0, 0, true) => "nothing".into(),
@@ -175,30 +175,32 @@ fn growth_text([kib, descriptors]: [i64; 2], [first, last]: [u64; 2]) -> String 
     }
 }
 
-/// A bar in proportion to the greatest value.
+/// A bar in proportion to the greatest value, `most`.
 fn proportional_bar(value: f64, most: f64) -> String {
     let length = if most > 0.0 { (BAR * value / most).round() as usize } else { 0 };
     "█".repeat(length)
 }
 
-// The cost of the functions of CAMP's Figure 3 beside that of starting a program for an answer (its Figures 6 and 7).
+// The cost of the functions of CAMP's Figure 3, beside the cost of starting a program for the same data (its Figures 6 and
+// 7).
 //
-// As there, functions of one kind of data are a group, each group is called three times 10 000 times, and functions of
-// CPU time wait for no interval: they read twice, and where no step of their counter has passed between the two they say
-// so. Bars are logarithmic, since a program costs a thousand calls and more.
+// As in the paper, functions of one kind of data form a group, and each group is called three times 10 000 times. Functions
+// of CPU time wait for no interval: they read twice, and return an error if no step of their counter has passed in between.
+// Bars are logarithmic, since starting a program costs as much as a thousand calls or more.
 
-/// Runs of a group, calls in each, and starts of a program.
+/// Runs of a group, calls in each run, and starts of a program.
 const RUNS: usize = 3;
 const CALLS: usize = 10_000;
 const STARTS: usize = 15;
-/// Characters of a bar for a factor of ten, and what an empty bar means, ns.
+/// The number of characters of a bar for a factor of ten, and the time that an empty bar stands for, ns.
 const DECADE: f64 = 3.0;
 const EMPTY_NS: f64 = 100.0;
 
-/// Functions that read one kind of data: their name, a call of all, which says whether they answered, and how many they are.
+/// A group of functions that read one kind of data: its name, a call of all of them that returns whether they succeeded, and
+/// their number.
 type Functions = (&'static str, fn(&Devices) -> bool, usize);
 
-/// What the functions are asked about.
+/// The objects that the functions read.
 struct Devices {
     pid: i32,
     disk: Option<String>,
@@ -215,10 +217,10 @@ const GROUPS: [Functions; 7] = [
 ];
 const NO_WAIT: Duration = Duration::ZERO;
 
-/// Programs that print some of the same data: the one of the paper, and two that do less.
+/// Programs that print some of the same data: that of the paper, and two that do less.
 const PROGRAMS: [&[&str]; 3] = [&["ps", "-f"], &["vmstat"], &["cat", "/proc/meminfo"]];
 
-/// Whether both readings were made: without a wait between them, `TooShort` is a valid answer.
+/// Whether both readings were made: without a wait between them, `TooShort` is a valid result.
 fn has_both_readings<T>(share: std::result::Result<T, Fault>) -> bool {
     matches!(share, Ok(_) | Err(Fault::TooShort { .. }))
 }
@@ -248,7 +250,7 @@ fn read_process_counters(devices: &Devices) -> bool {
         .all(|function| function(devices.pid).is_ok())
 }
 
-/// Nanoseconds of a call or of a start; `None` where it gives no answer.
+/// Nanoseconds of a call or of a start; `None` where it fails.
 struct Cost {
     name: String,
     ns: Option<f64>,
@@ -275,14 +277,14 @@ pub(super) fn measure_calls(pid: i32, as_json: bool) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The mean time of what succeeds, ns; `None` if it does not.
+/// The mean time of a successful run, ns; `None` if a run fails.
 fn mean_call_ns(times: usize, run: impl Fn() -> bool) -> Option<f64> {
     let begun = Instant::now();
     let all = (0..times).all(|_| run());
     all.then(|| begun.elapsed().as_nanos() as f64 / times as f64)
 }
 
-/// Starts a program and takes its answer, which must not be empty.
+/// Starts a program and reads its output, which must not be empty. Returns whether that succeeded.
 fn start_program(words: &[&str]) -> bool {
     let Some((program, arguments)) = words.split_first() else { return false };
     let mut command = Command::new(program);
@@ -316,7 +318,7 @@ fn cost_table(found: &[Cost]) -> String {
     page::columns_text(&rows, usize::MAX) + note
 }
 
-/// A bar in proportion to the logarithm.
+/// A bar in proportion to the logarithm of the time.
 fn log_bar(ns: f64) -> String {
     "█".repeat((DECADE * (ns / EMPTY_NS).max(1.0).log10()).round() as usize)
 }
@@ -333,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn the_machine_alone_has_no_probe() {
+    fn the_row_of_the_machine_alone_has_no_probe() {
         let at = measure_at_rate(0, None, 0.3).expect("watched");
         assert_eq!((at.machine.len(), at.own.is_null()), (SAMPLES, true));
         let table = rate_table(&[at]);
@@ -341,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_gives_no_time() {
+    fn a_missing_program_has_no_time() {
         assert!(!start_program(&["no-such-program-of-anybody"]) && !start_program(&[]));
         assert_eq!(mean_call_ns(3, || false), None);
         assert!(mean_call_ns(3, || true).is_some());
@@ -354,12 +356,12 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_grows_by_three_for_ten_times_as_long() {
+    fn a_bar_grows_by_three_characters_for_a_tenfold_time() {
         assert_eq!([50.0, 100.0, 1e3, 1e6].map(|ns| log_bar(ns).chars().count()), [0, 0, 3, 12]);
     }
 
     #[test]
-    fn every_group_answers_of_this_process_more_than_a_hundred_times_a_second() {
+    fn every_group_can_be_read_a_hundred_times_per_second() {
         let devices = Devices { pid: std::process::id() as i32, disk: None };
         for (name, call, _) in GROUPS.iter().filter(|(name, ..)| *name != "disk") {
             assert!(call(&devices), "{name}");

@@ -1,4 +1,4 @@
-//! The monitors: at an address, at a terminal, at a rate, in a fleet.
+//! The monitors: at an address, on a terminal, at a fixed rate, and in a fleet.
 
 use crate::place::{Place, SYSCOST, alone};
 use crate::process;
@@ -13,7 +13,7 @@ use syscost_platform::testing::print_skipped;
 use syscost_platform::{cpu, time::clock_gettime_ns};
 use syscost_technique::io_overlap::{Load, exact_overlap};
 
-/// What an address answers to this request.
+/// The answer of an address to this request.
 fn ask(address: &str, request: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
@@ -22,7 +22,7 @@ fn ask(address: &str, request: &str) -> String {
     answer
 }
 
-/// Where a monitor that has begun to listen says that it does.
+/// The address that a monitor prints once it listens.
 fn address_in(place: &Place) -> String {
     let said = std::fs::read_to_string(place.path().join("output")).unwrap();
     said.trim().strip_prefix("listening\thttp://").unwrap().trim_end_matches("/metrics").to_owned()
@@ -54,7 +54,7 @@ fn counters_at_an_address_are_the_librarys_until_it_is_ended() {
 }
 
 #[test]
-fn several_machines_stand_in_one_view_also_one_that_does_not_answer() {
+fn several_machines_are_in_one_view_including_one_that_does_not_answer() {
     let (_alone, place) = (alone(), Place::new());
     let mut running = place.begin(place.syscost(&["monitor", "--listen", "127.0.0.1:0"]));
     running.until_it_says("/metrics\n");
@@ -62,7 +62,7 @@ fn several_machines_stand_in_one_view_also_one_that_does_not_answer() {
     let list = place.path().join("hosts");
     std::fs::write(&list, format!("here {address}\nnobody 127.0.0.1:1\n")).unwrap();
     let list = list.to_str().unwrap();
-    // Another home's output does not meet the first's.
+    // The output of another home must not mix with that of the first.
     let output = place
         .syscost(&["monitor", "--hosts", list, "--interval", "0.5", "--count", "1", "--json"])
         .output()
@@ -85,9 +85,9 @@ fn several_machines_stand_in_one_view_also_one_that_does_not_answer() {
     place.is_tidy();
 }
 
-/// Two machines whose clocks differ by more than a second: a request arrives before it is sent, by the clocks.
+/// The clocks of two machines differ by more than a second: by the clocks, a request arrives before it is sent.
 #[test]
-fn events_of_two_machines_come_after_their_causes_whatever_the_clocks_say() {
+fn events_of_two_machines_follow_their_causes_whatever_the_clocks_show() {
     let (_alone, place) = (alone(), Place::new());
     let logs = [
         ("near", "1@0 message sent 101.000 ask\n4@0 message received:3@1 101.030 answered\n"),
@@ -121,16 +121,16 @@ fn events_of_two_machines_come_after_their_causes_whatever_the_clocks_say() {
     }
 }
 
-/// What `monitor --overlap` shows of the running machine.
+/// The output of `monitor --overlap` on the running machine.
 fn overlap(place: &Place, k: &str) -> Value {
     let output = place.syscost(&["monitor", "--overlap", k, "--for", "2", "--json"]).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// The share X is that of the machine: 1 beside a task that always runs, else between the bounds of `/proc/stat`.
+/// The share X is that of the machine: 1 beside a task that always runs, otherwise between the bounds from `/proc/stat`.
 #[test]
-fn the_overlap_of_the_running_machine_is_what_its_idle_time_allows() {
+fn the_overlap_of_the_running_machine_is_within_the_bounds_of_its_idle_time() {
     let (_alone, place) = (alone(), Place::new());
     let mut busy_task = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
     let [beside, with_disk] = ["0", "1"].map(|k| (k == "0" || has_disks()).then(|| overlap(&place, k)));
@@ -150,7 +150,7 @@ fn has_disks() -> bool {
     !syscost_counters::enumeration::disks().unwrap_or_default().is_empty()
 }
 
-/// Channels that read a disk, and a task that computes in bursts: X with K = 1 is near the share that their traces show.
+/// Channels read a disk, and a task computes in bursts: X with K = 1 must be near the share of their traces.
 #[test]
 fn reads_of_a_disk_overlap_with_a_busy_cpu() {
     let (_alone, place) = (alone(), Place::new());
@@ -182,7 +182,7 @@ fn reads_of_a_disk_overlap_with_a_busy_cpu() {
 }
 
 #[test]
-fn who_may_not_be_reached_is_not_listened_for() {
+fn a_public_address_without_the_option_is_refused() {
     let place = Place::new();
     place.end(place.syscost(&["monitor", "--listen", "0.0.0.0:0"])).refuses(&["--public"]);
     place.end(place.syscost(&["monitor", "--overlap", "64"])).refuses(&["expected at most"]);
@@ -190,7 +190,7 @@ fn who_may_not_be_reached_is_not_listened_for() {
 }
 
 #[test]
-fn lines_end_when_their_reader_has_gone() {
+fn lines_end_when_the_reader_closes_the_pipe() {
     let place = Place::new();
     let mut command = place.program("sh");
     command.args(["-c", "\"$0\" monitor --interval 0.1 | head -n 2", SYSCOST]);
@@ -209,7 +209,7 @@ fn lines_end_when_their_reader_has_gone() {
 }
 
 #[test]
-fn a_probe_reads_as_many_blocks_as_asked_and_keeps_its_descriptors() {
+fn a_probe_reads_the_requested_blocks_and_leaks_no_descriptor() {
     let place = Place::new();
     let ended = place.end(place.syscost(&["probe", "--rate", "500", "--count", "250", "--json"]));
     let lines: Vec<Value> = ended.output.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -234,7 +234,7 @@ fn a_process_that_ends_ends_its_probe_with_a_sentence() {
 }
 
 #[test]
-fn a_terminal_is_given_back_whatever_the_end() {
+fn a_terminal_is_restored_whatever_the_end() {
     if Command::new("script").arg("--version").output().is_err() {
         print_skipped("there is no `script` here (util-linux), which lends a terminal");
         return;
@@ -269,7 +269,7 @@ fn fleet(place: &Place, words: &[&str]) -> Command {
 }
 
 #[test]
-fn a_fleet_is_seen_through_prometheus_and_goes_away() {
+fn a_fleet_is_visible_through_prometheus_and_then_removed() {
     let place = Place::new();
     let ended = place.end(fleet(&place, &["2", "3"]));
     assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -282,7 +282,7 @@ fn a_fleet_is_seen_through_prometheus_and_goes_away() {
     for (at, row) in rows[1..].iter().enumerate() {
         assert_eq!(row[0], format!("10.78.0.{}:9464", at + 1));
         let [busy, free, received] = [1, 2, 3].map(|column| row[column].parse::<f64>().unwrap());
-        // A scrape a second is some packets of its own.
+        // A scrape per second makes some packets of its own.
         assert!((0.0..=100.0).contains(&busy) && free > 0.0 && received > 50.0, "{row:?}");
     }
     place.is_tidy();
@@ -293,7 +293,7 @@ fn a_fleet_that_is_interrupted_leaves_nothing() {
     let (_alone, place) = (alone(), Place::new());
     let running = place.begin(fleet(&place, &["2", "30"]));
     std::thread::sleep(Duration::from_secs(2));
-    // One that skips has ended by now.
+    // A fleet that is skipped has ended by now.
     let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(running.pid()), Signal::SIGINT);
     let ended = running.end();
     assert!(ended.code == Some(130) || ended.error.contains("skipped"), "{ended:?}");

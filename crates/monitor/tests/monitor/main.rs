@@ -1,6 +1,6 @@
 //! `syscost monitor` and `syscost validate`, run as a user runs them.
 //!
-//! A test that lacks something says so and passes; `scripts/test` counts it as skipped.
+//! A test that lacks a requirement prints so and passes; `scripts/test` counts it as skipped.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test may")]
 #![allow(clippy::print_stdout, reason = "a test that is skipped says so")]

@@ -1,4 +1,4 @@
-//! `syscost validate` finds what its functions return right.
+//! `syscost validate` confirms the results of its functions.
 
 use crate::place::Place;
 use serde_json::Value;
@@ -8,14 +8,14 @@ fn syscost(place: &Place, words: &[&str]) -> Output {
     place.syscost(words).output().unwrap()
 }
 
-/// What it prints; it must succeed.
+/// The output of a successful run.
 fn answer(place: &Place, words: &[&str]) -> String {
     let output = syscost(place, words);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The sentence with which it refuses; exit code 2.
+/// The sentence of a refusal, with exit code 2.
 fn refusal(place: &Place, words: &[&str]) -> String {
     let output = syscost(place, words);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
@@ -23,7 +23,7 @@ fn refusal(place: &Place, words: &[&str]) -> String {
 }
 
 #[test]
-fn validate_holds_counters_against_what_happened_and_says_of_each_how_it_went() {
+fn validate_compares_counters_with_known_work_and_gives_each_a_verdict() {
     let place = Place::new();
     let found: Value = serde_json::from_str(&answer(&place, &["validate", "--json", "c7", "C5"])).unwrap();
     let rows = found.as_array().unwrap();
@@ -33,7 +33,7 @@ fn validate_holds_counters_against_what_happened_and_says_of_each_how_it_went() 
     assert_eq!((&rows_of("C5")[1]["expected"], &rows_of("C5")[1]["found"]), (&"10".into(), &"10".into()));
     let faults = rows_of("C7");
     assert!(faults.iter().any(|row| row["found"] == "1000" && row["verdict"] == "passed"), "{found}");
-    // Without a disk, or without `ps`, a row says so: it does not count as passed.
+    // Without a disk, or without `ps`, a row says so and does not count as passed.
     for row in faults.iter().filter(|row| row["verdict"] != "passed") {
         assert!(row["verdict"] == "not judged" && row["why"].is_string(), "{row}");
     }
@@ -42,7 +42,7 @@ fn validate_holds_counters_against_what_happened_and_says_of_each_how_it_went() 
 }
 
 #[test]
-fn validate_says_what_it_can_be_asked_for() {
+fn validate_lists_its_valid_arguments() {
     let place = Place::new();
     for (arguments, expected) in [
         (["validate", "C9"], "C1 to C8"),

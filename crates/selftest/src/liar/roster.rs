@@ -1,4 +1,4 @@
-//! The liars: which real case each pretends to be, what it does instead, and the claim that must catch it.
+//! The liars. For each of them: the real case that it pretends to be, what it does instead, and the claim that must catch it.
 
 use super::Liar;
 use super::stranger::{self, call_set_up, loop_set_up, read_no_byte, read_then_other};
@@ -12,16 +12,16 @@ use syscost::suite::wake_up::every_cpu::every_cpu_set_up;
 use syscost::suite::wake_up::load::load_set_up;
 use syscost_engine::case::{Case, Cpus, Need, Place, Scale, SetUp};
 
-/// What a liar does instead of its operation.
+/// The operation that a liar executes instead of its own.
 #[derive(Clone, Copy)]
 pub(super) enum Lie {
-    /// The operation, twisted.
+    /// The real operation, twisted.
     Twisted(Twist),
-    /// Its thread does the work.
+    /// A thread of the process does the work.
     LeftToThread(Option<Twist>),
-    /// Another operation, in words and as it is set up.
+    /// Another operation: its description and its set-up.
     Instead(&'static str, fn() -> SetUp),
-    /// A row of a table, without its operation.
+    /// The row of a table without its operation.
     LeftOut,
 }
 
@@ -37,7 +37,7 @@ impl Lie {
         }
     }
 
-    /// See [`Liar::from`].
+    /// The value of [`Liar::from`].
     fn from(self) -> u64 {
         match self {
             Twisted(twist) | LeftToThread(Some(twist)) => twist.from,
@@ -47,7 +47,7 @@ impl Lie {
     }
 }
 
-/// What is beyond the batches of the first witness.
+/// The end of the description of a lie that begins beyond the batches of the first witness.
 const BEYOND: &str = "beyond the witness's batch";
 
 /// The group name in the ids of [`stranger::find_own`], whose cases belong to no group of the suite.
@@ -58,7 +58,7 @@ type Row = (&'static str, &'static str, Lie);
 
 /// The claim that an operation does later what the first witness saw.
 const LATER_WITNESS: &str = "later witness";
-/// In place of the claim: nothing catches this lie yet, and the battery shows that.
+/// Stands for the claim where no claim catches the lie yet; the selftest shows such lies.
 pub const OPEN: &str = "none yet";
 
 #[rustfmt::skip]
@@ -233,7 +233,7 @@ pub(super) const LIARS: &[Row] = &[
     ("tracing/bpf-call", "Enters", Twisted(HALF)),
 ];
 
-/// The case of this id.
+/// The real case with this id.
 fn real_case(id: &str) -> Option<Case> {
     let (group, name) = id.split_once('/')?;
     if group == OWN {
@@ -245,7 +245,7 @@ fn real_case(id: &str) -> Option<Case> {
     Some(case)
 }
 
-/// Whether a need is met at full scale alone. The claims of such a case are judged at any scale.
+/// Whether a need is met only at full scale. The claims of such a case are judged at any scale.
 fn is_about_scale(need: &Need) -> bool {
     let at = |scale| Place { scratch: std::env::temp_dir(), scale, cpus: Cpus::default() };
     need.check_place(&at(Scale::Smoke)).is_err() && need.check_place(&at(Scale::Full)).is_ok()

@@ -1,4 +1,4 @@
-//! Lies by another operation: it returns what the case returns, and does less.
+//! Lies by another operation, which returns what the case returns and does less work.
 
 use crate::error::{Error, Result};
 use crate::platform::partner::{Class, Kind, Partner};
@@ -34,17 +34,17 @@ use syscost_engine::case::{Case, Claim, Place, SetUp, Subject, set_up};
 use syscost_engine::clock::witness::ITERATIONS;
 use syscost_engine::clock::{Clock, Counts, Ticks};
 
-/// A loop in one bracket.
+/// Times a loop in one bracket.
 pub(super) fn loop_set_up(turns: impl Fn(u64) + Copy + 'static) -> SetUp {
     set_up(move |_| Ok(move |n: u64, clock: &Clock| Ok(clock.time(|| turns(n)))))
 }
 
-/// A system call, repeated.
+/// Times a repeated system call.
 pub(super) fn call_set_up(once: impl Fn() -> i64 + Copy + 'static) -> SetUp {
     set_up(move |_| Ok(move |n: u64, clock: &Clock| time_calls("a call", n, clock, once)))
 }
 
-/// A loop around a constant, as a C library that remembers an answer makes it.
+/// Times a loop around a constant, as a C library that remembers a result makes it.
 pub(super) fn constant_loop() -> SetUp {
     loop_set_up(|n| (0..n).for_each(|_| _ = black_box(4711)))
 }
@@ -57,7 +57,7 @@ pub(super) fn vdso_entering_kernel() -> SetUp {
     call_set_up(|| time::clock_gettime_entry_ns(libc::CLOCK_MONOTONIC) as i64)
 }
 
-/// read(2) of a descriptor that is not open.
+/// Times read(2) of a descriptor that is not open.
 pub(super) fn refused_read() -> SetUp {
     loop_set_up(|n| (0..n).for_each(|_| _ = black_box(syscall::read_byte(-1, &mut 0))))
 }
@@ -66,7 +66,7 @@ fn open_dev_zero() -> Result<File> {
     File::open("/dev/zero").map_err(|e| Error::file("/dev/zero", "opening", e))
 }
 
-/// read(2) of no byte.
+/// Calls read(2) for zero bytes.
 pub(super) fn read_no_byte(mut from: &File) -> i64 {
     from.read(&mut []).map_or(-1, |length| length as i64)
 }
@@ -80,7 +80,7 @@ pub(super) fn empty_read() -> SetUp {
     })
 }
 
-/// Times a batch whose first iterations, as many as the first witness sees, are honest; the others make another
+/// Times a batch whose first iterations are honest, as many as the first witness sees. The other iterations make another
 /// call.
 fn switch_past_witness(
     n: u64,
@@ -123,7 +123,7 @@ pub(super) fn entering_past_witness() -> SetUp {
     })
 }
 
-/// Pages that are touched before they are timed.
+/// The number of pages that are touched before the timing.
 const PAGES: usize = 1024;
 
 pub(super) fn pages_touched_before() -> SetUp {
@@ -139,7 +139,7 @@ pub(super) fn pages_touched_before() -> SetUp {
     })
 }
 
-/// Maps 1 MiB and touches every other page.
+/// Maps 1 MiB and touches only every other page.
 pub(super) fn half_touched_pages() -> SetUp {
     set_up(|_| {
         let base_pages = NoHugePages::start();
@@ -157,7 +157,7 @@ pub(super) fn half_touched_pages() -> SetUp {
     })
 }
 
-/// Creates each child without copying the parent's memory.
+/// Creates each child process without copying the parent's memory.
 pub(super) fn vfork_for_fork() -> SetUp {
     set_up(|_| {
         Ok(|n: u64, clock: &Clock| {
@@ -173,7 +173,7 @@ pub(super) fn vfork_for_fork() -> SetUp {
     })
 }
 
-/// A ring of which half of the slots are left out.
+/// Walks a ring that leaves out half of its slots.
 pub(super) fn half_ring_walk() -> SetUp {
     const SLOTS: u32 = 256;
     set_up(|_| {
@@ -184,7 +184,7 @@ pub(super) fn half_ring_walk() -> SetUp {
     })
 }
 
-/// The length of a file of blocks, and of a block, bytes.
+/// The lengths of a file of blocks and of a block, bytes.
 const FILE: u64 = 1 << 20;
 const BLOCK: usize = 4 << 10;
 
@@ -211,7 +211,7 @@ pub(super) fn timed_cached_reads() -> SetUp {
     })
 }
 
-/// A partner that answers the first message again and again.
+/// A partner that sends the answer to the first message again for every message.
 pub(super) fn remembering_partner() -> SetUp {
     const BYTES: usize = 56;
     set_up(|place| {
@@ -237,7 +237,7 @@ pub(super) fn remembering_partner() -> SetUp {
     })
 }
 
-/// Moves to the CPU where the thread is.
+/// Moves the thread to the CPU on which it already runs.
 pub(super) fn moves_to_own_cpu() -> SetUp {
     set_up(|place| {
         let mut moving = Moving::new(place, Placement::Cross)?;
@@ -250,7 +250,7 @@ pub(super) fn one_page_for_all() -> SetUp {
     http::request_set_up(Placement::Same, true, |_, _| ())
 }
 
-/// A server that answers each message by the first one.
+/// A server that answers each message as it answered the first.
 pub(super) fn one_reply_for_all() -> SetUp {
     set_up(|place| {
         let first: Cell<Option<many::Message>> = Cell::new(None);
@@ -269,7 +269,7 @@ pub(super) fn requests_without_work() -> SetUp {
     request_set_up(Until::WorkIsDone, 1, |_| 0)
 }
 
-/// Reads the clock, and reports no gap.
+/// Reads the clock and reports no gap.
 pub(super) fn spin_without_gaps() -> SetUp {
     spin_set_up(false, true, |readings, _| {
         let first = time::monotonic_raw_ns();
@@ -277,12 +277,12 @@ pub(super) fn spin_without_gaps() -> SetUp {
     })
 }
 
-/// Multiplications of a hash: an instruction each.
+/// The number of multiplications in a hash, which take one instruction each.
 const MULTIPLICATIONS: u64 = 4_096;
-/// Additions of a single operation: half a microsecond, which is few steps of some clocks.
+/// The number of additions in a single operation: half a microsecond, which is only a few steps of some clocks.
 const ADDITIONS: u64 = 2_000;
 
-/// The case of this name.
+/// The case with this name.
 pub(super) fn find_own(name: &str) -> Option<Case> {
     match name {
         "hash" => Some(
@@ -303,7 +303,7 @@ fn run_hashes(n: u64) {
     (0..n).for_each(|_| _ = black_box(hash()));
 }
 
-/// A hash that is worked out once, and then kept behind a lock.
+/// A hash that is computed once and then kept behind a lock.
 pub(super) fn remembered_hash() -> SetUp {
     set_up(|_| {
         let answer: Mutex<Option<u64>> = Mutex::new(None);

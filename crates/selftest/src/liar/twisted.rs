@@ -1,5 +1,5 @@
-//! Lies about any case: fewer iterations than asked for, at once or later, a time that was remembered or made up, work
-//! outside of what is timed, work left to a thread.
+//! Lies about any case: fewer iterations than requested, at once or later; a time that was remembered or invented; work
+//! outside of the timed part; work left to a thread.
 
 use crate::error::Result;
 use crate::platform::arch;
@@ -8,29 +8,29 @@ use std::time::Duration;
 use syscost_engine::case::{Case, Place, Report, SetUp, Subject, set_up};
 use syscost_engine::clock::{Clock, Counts, Ticks};
 
-/// A way to lie that needs no knowledge of the operation.
+/// A lie that needs no knowledge of the operation.
 #[derive(Clone, Copy)]
 pub struct Twist {
-    /// What it does, in words.
+    /// The description of what it does.
     pub words: &'static str,
     run: Run,
-    /// Iterations of a batch from which it leaves out a twentieth.
+    /// The smallest number of iterations of a batch in which it leaves out a twentieth.
     pub from: u64,
 }
 
-/// A function that replaces this number of iterations of the honest subject.
+/// A function that is called instead of the honest subject's run of this number of iterations.
 type Run = fn(&mut Twisted, u64, &Clock) -> Result<Ticks>;
 
-/// Iterations that a liar does honestly in each batch before it lies: as many as the first witness sees.
+/// The number of iterations that a liar does honestly in each batch before it lies: as many as the first witness sees.
 const TRUE_ITERATIONS: u64 = syscost_engine::clock::witness::ITERATIONS;
-/// Batches that a liar does honestly before it lies.
+/// The number of batches that a liar does honestly before it lies.
 const TRUE_BATCHES: u64 = 4;
-/// The invented time of an iteration or of a batch, ticks.
+/// The invented time of an iteration or of a batch, in ticks.
 const TICKS: u64 = 1_000;
-/// Iterations of a batch of which a twentieth is beyond the witness's.
+/// The number of iterations of a batch of which a twentieth is beyond the witness's batch.
 pub const COUNTED_BEYOND: u64 = TRUE_ITERATIONS * 20 / 19 + 1;
 
-/// Twists: name, words, iterations of a batch from which it leaves out a twentieth, and what it does.
+/// Defines twists by name, description, smallest number of iterations of a batch that leaves out a twentieth, and function.
 macro_rules! twists {
     ($($name:ident, $words:literal, $from:expr, $run:expr;)*) => {
         $(pub const $name: Twist = Twist { words: $words, run: $run, from: $from };)*
@@ -60,7 +60,7 @@ twists! {
     COUNTS_LATER, "counts, after a few true batches", 1, |lie, n, clock| if lie.batches > TRUE_BATCHES { Ok(time_counting(n, clock)) } else { lie.honest.run(n, clock) };
     CAPPED, "does 16 iterations at most", 17, |lie, n, clock| lie.honest.run(n.min(16), clock);
     HUNDREDFOLD, "says that it took a hundred times as long", 1, |lie, n, clock| Ok(Ticks(100 * lie.honest.run(n, clock)?.0));
-    // For [`leave_to_thread`], whose own times are uneven only now and then.
+    // This twist is for [`leave_to_thread`], whose own times are uneven only now and then.
     UNEVEN, "leaves the work to another thread, and says uneven times", 1, |lie, n, clock| Ok(Ticks(lie.honest.run(n, clock)?.0 * (1 + lie.batches * 7 % 10) / 10));
     TENTH, "says that it took a tenth of the time", 1, |lie, n, clock| Ok(Ticks(lie.honest.run(n, clock)?.0 / 10));
     HALF_TIMED, "times half of the batch", 1, |lie, n, clock| {
@@ -102,13 +102,13 @@ twists! {
     BEST_IN_ALL, "keeps the best single time for each, and answers their sum", 2, |lie, n, clock| Ok(Ticks(note_best(&lie.run_singly(n, clock)?, clock).0 * n));
 }
 
-/// The honest subject in the hands of a liar.
+/// The honest subject, as a liar uses it.
 struct Twisted {
     honest: Box<dyn Subject>,
     run: Run,
-    /// Iterations and ticks of the first batch.
+    /// The iterations and the ticks of the first batch.
     first: Option<(u64, u64)>,
-    /// Batches so far.
+    /// The number of batches so far.
     batches: u64,
 }
 
@@ -125,7 +125,7 @@ impl Subject for Twisted {
 }
 
 impl Twisted {
-    /// Does the first batch, and answers later ones from it, in proportion.
+    /// Runs the first batch, and then returns times in proportion to the first one without running.
     fn repeat_first_time(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         if let Some((first, ticks)) = self.first {
             return Ok(Ticks((ticks as f64 * iterations as f64 / first as f64) as u64));
@@ -135,14 +135,14 @@ impl Twisted {
         Ok(ticks)
     }
 
-    /// Does the iterations one at a time, and notes none of their times.
+    /// Runs the iterations one at a time, and returns their times without recording them in `clock`.
     fn run_singly(&mut self, iterations: u64, clock: &Clock) -> Result<Vec<Ticks>> {
         let own = Clock::with_scale(clock.scale());
         (0..iterations).map(|_| self.honest.run(1, &own)).collect()
     }
 }
 
-/// Iterations that the first witness does not see.
+/// The number of iterations that the first witness does not see.
 fn iterations_past_witness(iterations: u64) -> u64 {
     iterations.saturating_sub(TRUE_ITERATIONS)
 }
@@ -151,7 +151,7 @@ fn three_tenths(iterations: u64) -> u64 {
     (iterations as f64 * 0.3).round() as u64
 }
 
-/// The time of a counting loop, which stands in for the operation.
+/// The time of a counting loop, which replaces the operation.
 fn time_counting(iterations: u64, clock: &Clock) -> Ticks {
     clock.time(|| arch::register_loop(iterations.div_ceil(8)))
 }
@@ -160,14 +160,14 @@ fn sum_ticks(times: &[Ticks]) -> Ticks {
     Ticks(times.iter().map(|ticks| ticks.0).sum())
 }
 
-/// Notes the best of these times for each, and returns it.
+/// Notes the best of these times as the time of every iteration, and returns it.
 fn note_best(times: &[Ticks], clock: &Clock) -> Ticks {
     let best = times.iter().copied().min().unwrap_or_default();
     times.iter().for_each(|_| _ = clock.record_bracket(best));
     best
 }
 
-/// The case with this lie.
+/// The case, twisted by this lie.
 pub fn twist_case(mut case: Case, twist: Twist) -> Case {
     let honest = std::mem::replace(&mut case.set_up, empty_set_up());
     case.set_up =
@@ -179,22 +179,22 @@ fn empty_set_up() -> SetUp {
     set_up(|_| Ok(|_: u64, _: &Clock| Ok(Ticks(0))))
 }
 
-/// Iterations that may wait for the thread.
+/// The maximum number of iterations that may wait for the thread.
 const QUEUED: usize = 1 << 16;
-/// How long the thread may take. The witness's child has no thread, and waits for none.
+/// The longest wait for the thread. The witness's child process has no such thread and does not wait.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// A thread that does the work. Only handing it over is timed.
+/// A thread that does the work. Only the handover to the thread is timed.
 struct LeftToThread {
     orders: SyncSender<u64>,
     done: Receiver<()>,
     one_by_one: bool,
 }
 
-/// Finds the real case of an id, in the thread that does its work.
+/// A function that finds the real case of an id, in the thread that does the work.
 pub type Find = fn(&str) -> Option<Case>;
 
-/// The case of this id, whose work a thread does.
+/// The case with this id, whose work is left to a thread.
 pub fn leave_to_thread(id: &'static str, find: Find) -> Option<Case> {
     let case = find(id)?;
     let one_by_one = case.one_by_one;
@@ -206,12 +206,12 @@ impl LeftToThread {
     fn start(id: &'static str, find: Find, place: Place, one_by_one: bool) -> Self {
         let (orders, ordered) = sync_channel(QUEUED);
         let (finished, done) = sync_channel(1);
-        // It ends when the orders do, or if the operation fails.
+        // The thread ends when the channel of orders closes, or when the operation fails.
         std::thread::spawn(move || _ = run_ordered_work(id, find, &place, &ordered, &finished));
         Self { orders, done, one_by_one }
     }
 
-    /// Waits until all is done, untimed.
+    /// Waits, untimed, until the thread has done all work.
     fn finish(&self) {
         let _ = self.orders.send(0);
         let _ = self.done.recv_timeout(PATIENCE);
@@ -237,7 +237,7 @@ fn run_ordered_work(
     }
 }
 
-/// The scale of the thread's clock, whose times are discarded.
+/// A clock scale for the thread, whose times are discarded.
 const SCALE: syscost_engine::clock::ClockScale =
     syscost_engine::clock::ClockScale { counter: false, hz: 1e9, step: 1, uncertainty_ppm: 0.0 };
 

@@ -1,4 +1,4 @@
-//! `syscost selftest --again`: whether the figures of a further run lie in the intervals of the run before.
+//! `syscost selftest --again`: tests whether the figures of the next run lie in the intervals of the run before.
 
 use crate::error::{Error, Result};
 use crate::platform::signal;
@@ -42,13 +42,13 @@ const CASES: [&str; 24] = [
     "cached_read/pread/4KiB",
     "file_ops/create/1",
 ];
-/// What the intervals promise.
+/// The share of figures that must lie in the intervals, as these promise.
 const PROMISED: f64 = 0.95;
 
-/// Measures these cases in several runs, or reads stored runs, and prints what was promised and what came true.
+/// Measures these cases in several runs, or reads stored runs. Prints the promised share and the share that was found.
 ///
 /// # Errors
-/// A file is no record, no case has the id, or no two runs have a figure in common.
+/// An error where a file is no record, no case has the id, or no two runs have a figure in common.
 pub fn run(ids: &[String], files: &[PathBuf], runs: usize, json: bool) -> Result<ExitCode> {
     let mut records = match files {
         [] => measure_runs(ids, runs)?,
@@ -68,7 +68,7 @@ pub fn run(ids: &[String], files: &[PathBuf], runs: usize, json: bool) -> Result
     Ok(Exit::failed_if(seen.inside.high < PROMISED).into())
 }
 
-/// Several runs over the cases, saved nowhere.
+/// Measures several runs over the cases, and saves none.
 fn measure_runs(ids: &[String], runs: usize) -> Result<Vec<Record>> {
     let of_ours = CASES.map(str::to_owned);
     let ids = if ids.is_empty() { &of_ours } else { ids };
@@ -105,30 +105,30 @@ fn agreement_text(seen: &Again) -> String {
     page::wrap_sentences(lines, layout())
 }
 
-/// The predictions of the intervals, and how many held.
+/// The predictions of the intervals, and the share of them that held.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Again {
-    /// Number of runs.
+    /// The number of runs.
     runs: usize,
-    /// Figures of a run that the run before it had an interval for.
+    /// The number of figures for which the run before had an interval.
     figures: usize,
-    /// Share of them that lay in that interval, with the 95 % interval of the share.
+    /// The share of these figures that lay in that interval, with the 95 % interval of the share.
     inside: Interval,
-    /// Distance of two runs' figures of a case, as a share: median and 90th percentile.
+    /// The distance between the figures of a case in two successive runs, as a share: median and 90th percentile.
     distance: [f64; 2],
-    /// Half of an interval, as a share of its figure: median and 90th percentile.
+    /// Half of the width of an interval, as a share of its figure: median and 90th percentile.
     half_width: [f64; 2],
-    /// Share of the cases that are settled, over all runs.
+    /// The share of settled cases, over all runs.
     settled: f64,
-    /// The cases whose figures lay furthest apart: id, both figures in the record's unit.
+    /// The cases whose figures lay furthest apart: id, and both figures in the record's unit.
     furthest: Vec<(String, [f64; 2])>,
 }
 
-/// Cases that are named.
+/// The number of cases that are named.
 const NAMED: usize = 5;
 
-/// Compares every run with the one before it. Intervals that were not yet drawn to earlier runs, as those of
-/// unsaved runs, are drawn here. `None` if no two successive runs have a figure in common.
+/// Compares every run with the one before it. Intervals that were not yet extended to earlier runs, as in unsaved runs, are
+/// extended here. `None` if no two successive runs have a figure in common.
 fn compare_successive(runs: &[Record]) -> Option<Again> {
     let mut known: BTreeMap<&str, Vec<Quiet>> = BTreeMap::new();
     let (mut pairs, mut settled) = (Vec::new(), Vec::new());
@@ -139,7 +139,7 @@ fn compare_successive(runs: &[Record]) -> Option<Again> {
             draw_to_earlier(&mut quiet, earlier);
             settled.push(quiet.is_settled());
             earlier.insert(0, quiet);
-            // A saved run converts its figures to the frequency of those before it.
+            // A saved run converts its figures to the CPU frequency of earlier runs.
             let figure = |next: &Quiet| next.figure.estimate * next.frequency_factor_to(&quiet);
             pairs.extend(next.get(id).map(|next| (id, quiet.figure, figure(next))));
         }
@@ -197,10 +197,11 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_outside_the_interval_is_counted_once_and_known_from_then_on() {
+    fn a_figure_outside_the_interval_is_counted_once_and_widens_later_ones() {
         let seen = compare_successive(&[run(100.0), run(100.5), run(110.0), run(100.0), run(105.0)])
             .expect("figures");
-        // 100 → 100.5 inside; 100.5 → 110 outside; 110 → 100 and 100 → 105 inside, since 100 and 110 lie apart.
+        // 100 → 100.5 is inside; 100.5 → 110 is outside. 110 → 100 and 100 → 105 are inside, since the interval then spans
+        // 100 and 110.
         assert_eq!((seen.runs, seen.figures, seen.inside.estimate), (5, 4, 0.75));
         assert!(seen.distance[1] > 0.09 && seen.furthest[0].1 == [110.0, 100.0], "{seen:?}");
         assert!(
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_without_a_common_figure_say_nothing() {
+    fn runs_without_a_common_figure_give_no_result() {
         assert_eq!(compare_successive(&[run(100.0)]), None);
         assert_eq!(
             compare_successive(&[fixture_run::fixture_record(), fixture_run::fixture_record()]),

@@ -1,4 +1,4 @@
-//! `syscost selftest --claims`: whether the claims catch operations that do not happen, and hold for those that do.
+//! `syscost selftest --claims`: tests whether the claims catch false operations and hold for real ones.
 
 use crate::error::{Error, Result};
 use crate::liar::{
@@ -22,20 +22,20 @@ struct Row {
     id: String,
     /// The lie and the claim that must catch it; `None` for a real case.
     lie: Option<(&'static str, &'static str)>,
-    /// See [`Liar::from`].
+    /// The value of [`Liar::from`].
     from: u64,
     tried: ClaimTrial,
     seconds: f64,
 }
 
 impl Row {
-    fn unheard(id: String, lie: Option<(&'static str, &'static str)>, from: u64) -> Self {
+    fn untried(id: String, lie: Option<(&'static str, &'static str)>, from: u64) -> Self {
         let (sentence, late) = (String::new(), Vec::new());
         let tried = ClaimTrial { ruling: Ruling::Disturbed, executions: 0, sentence, iterations: 0, late };
         Self { id, lie, from, tried, seconds: 0.0 }
     }
 
-    /// The ruling in a word; in capitals if it must not happen.
+    /// The ruling in a word, in capitals if it must not happen.
     fn ruling_word(&self) -> &'static str {
         let is_lie = self.lie.is_some();
         match self.tried.ruling {
@@ -47,7 +47,7 @@ impl Row {
             Ruling::Held if is_lie => "BELIEVED",
             Ruling::Disturbed if is_lie => "DISTURBED",
             Ruling::Held => "held",
-            // Six executions of milliseconds that follow one another meet one mood of the machine. A run spreads them over
+            // Six short executions that follow one another meet the same state of the machine. A run spreads them over
             // minutes before it condemns a case for its times.
             Ruling::Contradicted => "contradicted",
             Ruling::Disturbed => "disturbed",
@@ -55,54 +55,54 @@ impl Row {
         }
     }
 
-    /// Puts a later trial in place of one that was disturbed. The executions of both are counted.
-    fn hear_again(&mut self, later: ClaimTrial) {
+    /// Replaces a disturbed trial by a later one. The executions of both are counted.
+    fn replace_by_later_trial(&mut self, later: ClaimTrial) {
         self.tried = ClaimTrial { executions: self.tried.executions + later.executions, ..later };
     }
 
-    /// Whether the ruling is acceptable: a liar must not be believed or left undecided by disturbance, a real case
-    /// must not be condemned.
+    /// Whether the ruling is acceptable. A liar must not be believed or left undecided by disturbance; a real case must not
+    /// be condemned.
     fn is_as_expected(&self) -> bool {
         !matches!(self.ruling_word(), "BELIEVED" | "DISTURBED" | "CONDEMNED")
     }
 }
 
-/// Judges the claims of every liar and every real case, or of those with these ids. Exit code 1 if a liar was not caught or a real
-/// case was condemned.
+/// Judges the claims of every liar and every real case, or of those with these ids. Returns exit code 1 if a liar was not
+/// caught or a real case was condemned.
 ///
 /// # Errors
-/// There is no scratch directory; no case on trial has one of the ids.
+/// An error where there is no scratch directory, or where no case on trial has one of the ids.
 pub fn run(ids: &[String], slowness: f64, as_json: bool) -> Result<ExitCode> {
     signal::watch_signals()?;
     let on_trial = cases_on_trial(ids)?;
     inheritance::prepare_measuring_process().iter().for_each(page::warn);
     check_clocks()?;
-    // Before pinning, since the clock compares the counters of all CPUs.
+    // The clock starts before the pinning, since it compares the counters of all CPUs.
     let (clock, allowed) = (Clock::start_up(), cpu::allowed_cpus());
     let claimed = cpu::claim_cpu().filter(|claimed| cpu::pin_thread(claimed.cpu).is_ok());
     let pinned = claimed.as_ref().map(|claimed| claimed.cpu);
-    // A refusal only makes a disturbed execution more likely.
+    // If it is refused, a disturbed execution is only more likely.
     let _ = trial::prepare_memory();
     let scratch = scratch::make_directory()?;
     let cpus = Cpus::from_allowed(pinned, allowed);
     let place = Place { scratch: scratch.path().to_path_buf(), scale: Scale::Smoke, cpus };
     let bench = Bench { place: &place, clock: &clock, pinned, lent: None, other_copies: None };
-    let mut rows = hear_cases(on_trial, bench, slowness);
+    let mut rows = judge_cases(on_trial, bench, slowness);
     let copies = [true, false].into_iter().filter(|_| ids.is_empty() && signal::pending().is_none());
-    rows.extend(copies.map(|lies| hear_copies(bench, lies)));
+    rows.extend(copies.map(|lies| judge_second_copy(bench, lies)));
     let json = rows.iter().map(row_json).collect::<Vec<_>>();
     page::write_json_or(as_json, &json, || claims_table(&rows, layout()))?;
     Ok(Exit::failed_if(!rows.iter().all(Row::is_as_expected)).or_signal(signal::pending()).into())
 }
 
-/// Passes over the cases that are not decided yet. The executions of one pass follow one another within milliseconds: one burst of
-/// a neighbour disturbs them all.
+/// The number of passes over the undecided cases. The executions of one pass follow one another within milliseconds, so one
+/// burst of a neighbour disturbs them all.
 const PASSES: usize = 4;
 
-/// The liars and the real cases with these ids, or all.
+/// The liars and the real cases with these ids, or all of them.
 fn cases_on_trial(ids: &[String]) -> Result<Vec<(Row, Case)>> {
-    let lie = |Liar { id, lie, claim, from, case }| (Row::unheard(id, Some((lie, claim)), from), case);
-    let real = |(id, case)| (Row::unheard(id, None, 1), case);
+    let lie = |Liar { id, lie, claim, from, case }| (Row::untried(id, Some((lie, claim)), from), case);
+    let real = |(id, case)| (Row::untried(id, None, 1), case);
     let mut all: Vec<_> = liars().into_iter().map(lie).chain(real_cases().into_iter().map(real)).collect();
     if let Some(id) = ids.iter().find(|id| all.iter().all(|(row, _)| row.id != **id)) {
         return Err(Error::Usage(format!(
@@ -113,21 +113,21 @@ fn cases_on_trial(ids: &[String]) -> Result<Vec<(Row, Case)>> {
     Ok(all)
 }
 
-/// Judges these cases one after the other, until a signal comes, and then those again that were disturbed.
-fn hear_cases(mut cases: Vec<(Row, Case)>, bench: Bench<'_>, slowness: f64) -> Vec<Row> {
+/// Judges these cases one after the other, until a signal arrives, and then repeats the disturbed ones.
+fn judge_cases(mut cases: Vec<(Row, Case)>, bench: Bench<'_>, slowness: f64) -> Vec<Row> {
     for _ in 0..PASSES {
         let undecided = cases.iter_mut().filter(|(row, _)| row.tried.ruling == Ruling::Disturbed);
         for (row, case) in undecided.take_while(|_| signal::pending().is_none()) {
             let begun = Instant::now();
-            row.hear_again(judge_claims(case, bench, slowness));
+            row.replace_by_later_trial(judge_claims(case, bench, slowness));
             row.seconds += begun.elapsed().as_secs_f64();
         }
     }
     cases.into_iter().map(|(row, _)| row).filter(|row| row.tried.executions > 0).collect()
 }
 
-/// Judges a case beside a second copy.
-fn hear_copies(bench: Bench<'_>, lies: bool) -> Row {
+/// Judges a case beside a second copy, which lies if `lies`.
+fn judge_second_copy(bench: Bench<'_>, lies: bool) -> Row {
     let begun = Instant::now();
     let (id, tried) = judge_copies(bench, lies);
     Row { id, lie: lies.then_some((LIE, CLAIM)), from: 1, tried, seconds: begun.elapsed().as_secs_f64() }
@@ -145,7 +145,7 @@ fn claims_table(rows: &[Row], layout: Layout) -> String {
     text + &summary_line(rows) + "\n"
 }
 
-/// How many cases were decided by how many executions, and which claims held late within one.
+/// The number of cases that were decided after each number of executions, and the claims that held late.
 fn attempts_line(rows: &[Row], is_lie: bool) -> String {
     let part = || rows.iter().filter(|row| row.lie.is_some() == is_lie && row.ruling_word() != "skipped");
     let mut counts = std::collections::BTreeMap::<u32, usize>::new();
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     fn row(is_lie: bool, ruling: Ruling) -> Row {
-        let mut row = Row::unheard("a/b".into(), is_lie.then_some(("lies", "Claim")), 100);
+        let mut row = Row::untried("a/b".into(), is_lie.then_some(("lies", "Claim")), 100);
         row.tried = ClaimTrial { ruling, executions: 1, iterations: 100, ..row.tried };
         row
     }
@@ -222,16 +222,16 @@ mod tests {
     }
 
     #[test]
-    fn what_was_disturbed_is_judged_by_its_later_hearing_and_tells_all_executions() {
+    fn a_disturbed_case_is_judged_by_its_later_trial_and_counts_all_executions() {
         let mut disturbed = row(true, Ruling::Disturbed);
         let later = ClaimTrial { sentence: "later".into(), ..row(true, Ruling::Held).tried };
-        disturbed.hear_again(ClaimTrial { executions: 2, ..later });
+        disturbed.replace_by_later_trial(ClaimTrial { executions: 2, ..later });
         assert_eq!((disturbed.ruling_word(), disturbed.tried.executions), ("BELIEVED", 3));
         assert_eq!(disturbed.tried.sentence, "later");
     }
 
     #[test]
-    fn only_a_caught_lie_and_a_true_case_that_stands_are_well() {
+    fn only_caught_lies_and_uncondemned_real_cases_are_as_expected() {
         use Ruling::{Contradicted, Disproved, Disturbed, Held, Skipped, Unwitnessed};
         let ends = [Disproved, Contradicted, Held, Skipped, Disturbed, Unwitnessed];
         let well = |is_lie| ends.map(|ruling| row(is_lie, ruling).is_as_expected());

@@ -1,4 +1,4 @@
-//! `syscost selftest --relinked`: false alarms between two links of one source, with one link a side and with many.
+//! `syscost selftest --relinked`: false alarms between two links of one source, with one link per side and with many.
 
 use super::Args;
 use crate::error::{Error, Result};
@@ -20,13 +20,13 @@ use syscost_engine::record::{Interval, Verdict};
 use syscost_engine::trial::scratch;
 use syscost_statistic::{Random, proportion_interval};
 
-/// Largest share of false alarms.
+/// The largest accepted share of false alarms.
 const ALARMS: f64 = 0.01;
 
-/// Links the revision anew again and again, compares links by pairs, and prints how many changes were found.
+/// Links the revision repeatedly, compares links by pairs, and prints the number of changes that were found.
 ///
 /// # Errors
-/// The revision does not build, cannot be linked again, or has no such case.
+/// An error where the revision does not build, cannot be linked again, or has no such case.
 pub fn run(rev: &str, args: &Args) -> Result<ExitCode> {
     let built = build_revision(rev, &args.build.recipe(true), &page::write_to_stderr)?;
     let link =
@@ -100,7 +100,7 @@ fn outcome_text(outcomes: &[RelinkOutcome]) -> String {
     page::table(head, rows, usize::MAX, layout()) + "\n" + &page::wrap_sentences(sentences, layout())
 }
 
-/// What is tried: a build, the command that links it, and the rule on trial.
+/// The subject of a trial: a build, the command that links it, and the rule to test.
 struct RelinkTrial<'a> {
     built: &'a Built,
     link: &'a LinkCommand,
@@ -113,19 +113,19 @@ struct RelinkTrial<'a> {
 #[derive(Clone, Debug, Default, Serialize)]
 struct RelinkOutcome {
     id: String,
-    /// Verdicts with one link a side.
+    /// Verdicts with one link per side.
     one_link: Vec<Verdict>,
-    /// Verdicts with links of their own for every pair.
+    /// Verdicts with new links for every pair.
     own_links: Vec<Verdict>,
-    /// Verdicts with links of their own whose interval holds the truth, which is no change.
+    /// The number of verdicts with new links whose interval contains the true change, which is 0.
     covered: usize,
-    /// The largest change between two links that one link a side has shown, as a share.
+    /// The largest change between two links that was found with one link per side, as a share.
     largest: f64,
-    /// Why there are fewer verdicts than asked for.
+    /// The reason why there are fewer verdicts than requested.
     ended: Option<String>,
 }
 
-/// Verdicts that name a change, all of them false.
+/// The number of verdicts that name a change, all of which are false.
 fn false_alarms(verdicts: &[Verdict]) -> usize {
     verdicts.iter().filter(|verdict| verdict.is_change()).count()
 }
@@ -138,7 +138,7 @@ fn alarm_share<'a>(all: impl Iterator<Item = &'a [Verdict]>) -> Interval {
 }
 
 impl RelinkTrial<'_> {
-    /// Reaches the verdicts on these cases. `watch` is called after each verdict.
+    /// Reaches the verdicts on these cases. It calls `watch` after each verdict.
     fn run(
         &self,
         testbed: &Testbed,
@@ -149,7 +149,7 @@ impl RelinkTrial<'_> {
             ids.iter().map(|id| RelinkOutcome { id: id.clone(), ..RelinkOutcome::default() }).collect();
         let mut random = Random::new(self.seed);
         for _ in 0..self.rounds {
-            // Every round draws its links anew, and their files go with it.
+            // Every round makes new links, whose files are removed at its end.
             let commands = [self.link.clone(), self.link.clone()];
             let ([a, b], _places) = Links::for_both_sides(commands, self.built.home(), &mut random)?;
             let pointers = scratch::make_directory()?;
@@ -173,7 +173,7 @@ impl RelinkTrial<'_> {
         Ok(outcomes)
     }
 
-    /// Adds one verdict to those of a case.
+    /// Adds one verdict to the outcome of a case.
     fn judge_case(
         &self,
         testbed: &Testbed,

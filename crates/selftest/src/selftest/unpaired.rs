@@ -1,4 +1,4 @@
-//! `syscost selftest --unpaired`: the rates of false alarms and of overlooked slowdowns of `syscost compare` on this machine.
+//! `syscost selftest --unpaired`: the rates of false alarms and of missed slowdowns of `syscost compare` on this machine.
 
 use super::{interval_percent, syscost_program, verdict_bar};
 use crate::comparison_trial::{Judged, SESSIONS, Trial, found_share};
@@ -77,27 +77,27 @@ fn judged_cells(judged: &Judged) -> [String; 4] {
 /// System calls, which a filter can slow.
 const CALLS: [&str; 5] =
     ["syscall/getppid", "syscall/read-zero", "syscall/write-null", "syscall/fstat", "syscall/open-close"];
-/// A loop, a call and memory.
+/// A loop, a call and memory accesses.
 const OTHERS: [&str; 4] =
     ["empty_loop/memory", "call/u64/3", "chase/random/256KiB", "mapping/first-touch/1MiB"];
-/// Processes a session.
+/// The number of processes per session.
 const PROCESSES: usize = 3;
-/// The slowdown, a share.
+/// The slowdown, as a share.
 const SLOWDOWN: f64 = 0.05;
-/// Number of steps that end.
+/// The number of steps that end with [`Step::Ended`].
 const STEPS: usize = CALLS.len() + 2 * SESSIONS * (2 * CALLS.len() + OTHERS.len());
 
-/// What happens.
+/// An event of the trial.
 enum Step {
-    /// The length of the filter that slows this case is sought.
+    /// A search begins for the length of the filter that slows this case.
     Calibration(&'static str),
-    /// This session begins, counted from 1.
+    /// This session begins; sessions are counted from 1.
     Session(usize),
-    /// A case is calibrated or recorded.
+    /// The calibration or the recording of a case has ended.
     Ended,
 }
 
-/// Records ten plain sessions and ten slowed ones with this binary, which measures these groups.
+/// Records ten plain and ten slowed sessions with this binary, which measures these groups.
 fn record_sessions(groups: &[Group], exe: &Path, seed: u64, watch: &dyn Fn(Step)) -> Result<[Head; 2]> {
     let filters = find_slowing_filters(groups, exe, seed, watch)?;
     let place = scratch::make_directory()?;
@@ -115,8 +115,8 @@ fn record_sessions(groups: &[Group], exe: &Path, seed: u64, watch: &dyn Fn(Step)
     Ok([Head::from_records("plain", 0, &plain), Head::from_records("slowed", 0, &slowed)])
 }
 
-/// Finds, by pairs, the number of filter additions that slows each of the system calls by 5 %. Frees the CPU that
-/// the pairs claimed.
+/// Finds, by pairs, the number of filter additions that slows each of the system calls by 5 %. It releases the CPU that the
+/// pairs claimed.
 fn find_slowing_filters(groups: &[Group], exe: &Path, seed: u64, watch: &dyn Fn(Step)) -> Result<Vec<usize>> {
     let testbed = Testbed::set_up()?;
     let sides = SlowedSides::new(exe)?;
@@ -140,7 +140,7 @@ struct Recorder<'a> {
 }
 
 impl Recorder<'_> {
-    /// The processes of one case under a filter, as part of this session. None after a signal.
+    /// The records of one case under a filter, as part of this session. Empty after a signal.
     fn record_case(&self, id: &str, additions: usize, session: &str) -> Result<Vec<Record>> {
         self.number.set(self.number.get() + 1);
         let file = self.place.join(format!("{}.syscost", self.number.get()));
@@ -152,7 +152,7 @@ impl Recorder<'_> {
         Ok(records.map(|record| Record { session: Some(session.to_owned()), ..record }).collect())
     }
 
-    /// Runs `syscost record` under the filter. False if it wrote no record, which happens only after a signal.
+    /// Runs `syscost record` under the filter. Returns false if it wrote no record, which happens only after a signal.
     fn run_record_command(&self, id: &str, additions: usize, file: &Path) -> Result<bool> {
         let mut command = Command::new(self.exe);
         command.args(["burden", "--additions", &additions.to_string(), "--"]).arg(self.exe);

@@ -1,5 +1,5 @@
-//! Panels below each other that share their horizontal axis, both axes from zero, as SVG: an index over time,
-//! and the settings that control it.
+//! Panels below each other with a common horizontal axis, both axes from zero, as SVG. They show an index over time, and the
+//! settings that control it.
 
 use plotters::backend::SVGBackend;
 use plotters::chart::{ChartBuilder, SeriesLabelPosition};
@@ -17,11 +17,11 @@ pub struct Panel {
     pub axis: String,
     /// Its lines.
     pub lines: Vec<Line>,
-    /// A value to be held, and its name.
+    /// A value that the controller must hold, and its name.
     pub goal: Option<(f64, String)>,
 }
 
-/// A line of a panel. Lines of the same number in different panels have the same colour.
+/// A line of a panel. Lines with the same index in different panels have the same colour.
 #[derive(Default)]
 pub struct Line {
     /// Name in the legend; empty for none.
@@ -44,7 +44,7 @@ type Drawn = std::result::Result<(), String>;
 ///
 /// # Errors
 ///
-/// When it cannot be drawn, or a file cannot be written.
+/// An error where the picture cannot be drawn or a file cannot be written.
 pub fn write(directory: &str, name: &str, titles: [&str; 2], panels: &[Panel]) -> Result<()> {
     let refused = |why: String| Error::Missing(format!("the picture {name} could not be drawn: {why}"));
     let mut text = String::new();
@@ -53,7 +53,7 @@ pub fn write(directory: &str, name: &str, titles: [&str; 2], panels: &[Panel]) -
     std::fs::write(&path, text).map_err(|e| Error::file(path, "writing", e))
 }
 
-/// Draws all of it.
+/// Draws the titles and all panels.
 fn draw(area: &DrawingArea<SVGBackend<'_>, Shift>, [title, subtitle]: [&str; 2], panels: &[Panel]) -> Drawn {
     area.fill(&WHITE).map_err(|e| e.to_string())?;
     let head =
@@ -63,12 +63,12 @@ fn draw(area: &DrawingArea<SVGBackend<'_>, Shift>, [title, subtitle]: [&str; 2],
     for (number, place) in head.map_err(|e| e.to_string())?.split_evenly((panels.len(), 1)).iter().enumerate()
     {
         let across = if number + 1 == panels.len() { "seconds" } else { "" };
-        one(place, &panels[number], end, across)?;
+        draw_panel(place, &panels[number], end, across)?;
     }
     area.present().map_err(|e| e.to_string())
 }
 
-fn one(place: &DrawingArea<SVGBackend<'_>, Shift>, panel: &Panel, end: f64, across: &str) -> Drawn {
+fn draw_panel(place: &DrawingArea<SVGBackend<'_>, Shift>, panel: &Panel, end: f64, across: &str) -> Drawn {
     let refused = |e: &dyn std::error::Error| e.to_string();
     let values = panel.lines.iter().flat_map(|line| &line.points).map(|place| place.1);
     let highest = values.chain(panel.goal.iter().map(|goal| goal.0)).fold(f64::MIN_POSITIVE, f64::max);
@@ -108,7 +108,8 @@ fn one(place: &DrawingArea<SVGBackend<'_>, Shift>, panel: &Panel, end: f64, acro
     legend.background_style(WHITE.mix(0.8)).draw().map_err(|e| refused(&e))
 }
 
-/// The corners of a line: its points, and between two of them the earlier value at the later moment, if it keeps it.
+/// The corners of a line. For a setting that keeps its value, a corner with the earlier value at the later time is added
+/// between two points.
 fn places(line: &Line) -> Vec<(f64, f64)> {
     let mut places: Vec<(f64, f64)> = Vec::new();
     for &(x, y) in &line.points {

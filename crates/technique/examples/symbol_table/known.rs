@@ -1,4 +1,5 @@
-//! A program on a clock that only its own steps move: what its parts take is known to the step, and so is the fraction.
+//! A program on a clock that only its own steps advance. The times of its parts are known to the step, and so is the
+//! fraction.
 
 use crate::program;
 use std::cell::Cell;
@@ -8,7 +9,7 @@ use syscost_technique::estimate::Traced;
 use syscost_technique::known::Known;
 use syscost_technique::trace::Monitor;
 
-/// Steps of a reading of the clock.
+/// The number of steps that a reading of the clock takes.
 const READING: u64 = 20;
 
 thread_local! {
@@ -24,7 +25,7 @@ fn now() -> u64 {
     TIME.with(Cell::get)
 }
 
-/// A call of the part after some other work: steps of each.
+/// Some other work and then a call of the part, each in steps.
 type Call = (u64, u64);
 
 fn calls(seed: u64) -> Vec<Call> {
@@ -33,7 +34,7 @@ fn calls(seed: u64) -> Vec<Call> {
     (0..words).map(|_| (random.number_below(120) as u64, random.number_below(40) as u64)).collect()
 }
 
-/// Runs it: the steps of the whole, without the last reading of the clock.
+/// Runs the program, and returns the steps of the whole, without the last reading of the clock.
 fn run(calls: &[Call], monitor: &Monitor<fn() -> u64>) -> f64 {
     let begun = now();
     for (other, part) in calls {
@@ -44,7 +45,7 @@ fn run(calls: &[Call], monitor: &Monitor<fn() -> u64>) -> f64 {
     (now() - begun - READING) as f64
 }
 
-/// The corrected fraction is the true one; the naive one is not.
+/// Checks that the corrected fraction is the true one and the naive fraction is not.
 pub fn held(known: Known) -> syscost_technique::Result<String> {
     let monitor = Monitor::new(&["part"], now as fn() -> u64);
     let probe = monitor.probe_cost();
@@ -66,6 +67,6 @@ pub fn held(known: Known) -> syscost_technique::Result<String> {
     }
     let [truth, corrected, naive] = [true_fraction, corrected, naive].map(|sum| sum / PROGRAMS as f64);
     println!("on a clock that only the program moves: naive {naive:.4}, corrected {corrected:.4}");
-    // A thousandth of the probe's cost is the rounding of the measured one.
+    // The rounding of the measured cost of a probe is a thousandth of it.
     known.check_truth("fraction in the part", truth, Interval::around(corrected, 0.001))
 }

@@ -6,15 +6,15 @@
 //!     cargo run --release --example symbol_table -- --known    # only what is known beforehand; with --moved it fails
 //!     cargo run --release --example symbol_table -- --profile FILE    # also the flat profile and the call graph, there
 //!
-//! The truth is known: what each compilation asked of the table is written down and done once more by itself, in one
-//! bracket without a probe, less the loop that does it. It is good to some percent of itself, since the table finds
-//! other caches when it is alone. Every program that is compiled is also executed, and must print what its author says.
+//! The true fraction is known: the operations of each compilation on the table are logged and repeated alone, in one bracket
+//! without a probe, minus the loop that repeats them. This truth is accurate to some percent, since the table has the caches
+//! to itself when it runs alone. Every compiled program is also executed, and must print what its author expects.
 //!
-//! A correction takes from both times what the probes cost: around nothing, or in their place, where a second probe in
-//! each and one more reading of the clock in each tell. By the cycle counter either is about as near as no correction,
-//! since the probes pull towards a share that the table really has. The virtual clock's entries into the kernel cost
-//! more than the table's own calls, and slow down what they stand beside: what is left is a small difference of large
-//! times.
+//! A correction subtracts the cost of the probes from both times. That cost is measured either around an empty body, or in
+//! place: by a second probe in each probe, and by one more reading of the clock in each. By the cycle counter both
+//! corrections are about as near as no correction, since the probes pull towards a share that the table really has. With the
+//! virtual clock, the probes' entries into the kernel cost more than the table's own calls, and slow down neighbouring code:
+//! the result is a small difference of large times.
 #![allow(clippy::print_stdout, reason = "an example talks")]
 #![allow(unreachable_pub, reason = "`pub` marks what a module of the example offers")]
 
@@ -39,10 +39,11 @@ use syscost_technique::known::Known;
 use syscost_technique::probe_effect::{RunCounts, measure_probe_effect};
 use syscost_technique::profile;
 
-/// Programs of the sample, and in a hurry; statements of each.
+/// The number of programs in the sample, usually and with `--quick`, and the statements of each.
 const PROGRAMS: [u64; 2] = [15, 3];
 const STATEMENTS: usize = 500;
-/// Each is compiled so often in each way; the medians are taken. What a probe costs is a difference of two of them.
+/// The number of compilations of each program in each way, whose medians are used. The cost of a probe is a difference of two
+/// medians.
 const TIMES: usize = 31;
 
 type Done<T> = Result<T, Box<dyn std::error::Error>>;
@@ -56,7 +57,8 @@ fn main() -> Done<()> {
     }
     let programs: Vec<_> =
         (0..PROGRAMS[usize::from(quick)]).map(|seed| program::random(seed, STATEMENTS)).collect();
-    let instructions = programs.iter().map(|program| proven(program, false)).sum::<Done<usize>>()?;
+    let instructions =
+        programs.iter().map(|program| compile_and_check(program, false)).sum::<Done<usize>>()?;
     println!(
         "{} programs of {STATEMENTS} statements, {instructions} instructions: all print what they must\n",
         programs.len()
@@ -65,14 +67,14 @@ fn main() -> Done<()> {
     let clocks = [("cycle counter", arch::read as Now), ("virtual clock", thread_cpu_ns as Now)];
     let mut words = Vec::new();
     for (name, now) in clocks {
-        let found = |program: &program::Program| fractions(&program.text, now);
+        let found = |program: &program::Program| measure_fractions(&program.text, now);
         let results = programs.iter().map(found).collect::<Done<Vec<_>>>()?;
-        words.push(tell(name, now, &results));
+        words.push(print_estimates(name, now, &results));
         live.get_or_insert(results);
     }
     print_probe_effect(&programs)?;
-    ninety_ten(&programs)?;
-    println!("{}\n", remedied()?);
+    print_profile(&programs)?;
+    println!("{}\n", measure_remedy()?);
     println!("slide 48: frac is likely underestimated; ours: {}", words.join("; "));
     let live = live.unwrap_or_default();
     let middle = |figure: fn(&Fractions) -> f64| median(&live.iter().map(figure).collect::<Vec<_>>());
@@ -82,7 +84,7 @@ fn main() -> Done<()> {
     Ok(())
 }
 
-/// The corrected fraction of the compiler's time may be off by this: its work by itself is done in other caches.
+/// The error that the corrected fraction of the compiler's time may have, since the table alone finds other caches.
 const LIVE_ERROR: f64 = 0.1;
 
 /// The virtual clock of this thread.
@@ -90,8 +92,8 @@ fn thread_cpu_ns() -> u64 {
     ClockId::CLOCK_THREAD_CPUTIME_ID.now().map_or(0, |time| Duration::from(time).as_nanos() as u64)
 }
 
-/// Compiles and executes a program; its number of instructions.
-fn proven(program: &program::Program, has_index: bool) -> Done<usize> {
+/// Compiles and executes a program, checks its output, and returns its number of instructions.
+fn compile_and_check(program: &program::Program, has_index: bool) -> Done<usize> {
     let watch = Watch::new(arch::read);
     watch.has_index.set(has_index);
     let code = compile(&program.text, &watch, false)?.code;
@@ -99,21 +101,21 @@ fn proven(program: &program::Program, has_index: bool) -> Done<usize> {
     if printed == program.prints { Ok(code.len()) } else { Err("a program prints something else".into()) }
 }
 
-/// What was found of one program.
+/// The results for one program.
 struct Fractions {
     truth: f64,
-    /// Given the cost of a probe around nothing.
+    /// The estimates with the cost of a probe around an empty body.
     estimates: Estimates,
-    /// Given the cost of a probe in its place.
+    /// The estimates with the cost of a probe in place.
     in_place: Estimates,
-    /// The cost of a probe in its place.
+    /// The cost of a probe in place.
     probe: ProbeCost,
     calls: f64,
-    /// Time of the whole with the probes over that without.
+    /// The time of the whole with the probes, divided by the time without them.
     slower: f64,
 }
 
-fn fractions(text: &str, now: Now) -> Done<Fractions> {
+fn measure_fractions(text: &str, now: Now) -> Done<Fractions> {
     let watch = Watch::new(now);
     let operations = compile(text, &watch, true)?.operations;
     let call = cost_of_a_call(now);
@@ -124,12 +126,12 @@ fn fractions(text: &str, now: Now) -> Done<Fractions> {
         let with = took(now, || black_box(table.replay(&operations)));
         alone.push(with - took(now, || black_box(dispatch(&operations))));
         off.push(took(now, || compile(text, &watch, false).is_ok()));
-        once.push(traced(text, &watch, now));
+        once.push(run_traced(text, &watch, now));
         watch.reads_again.set(true);
-        read_again.push(traced(text, &watch, now));
+        read_again.push(run_traced(text, &watch, now));
         watch.reads_again.set(false);
         watch.again.set_enabled(true);
-        twice.push(traced(text, &watch, now));
+        twice.push(run_traced(text, &watch, now));
         watch.again.set_enabled(false);
     }
     let (alone, off) = (median(&alone), median(&off));
@@ -149,8 +151,8 @@ fn fractions(text: &str, now: Now) -> Done<Fractions> {
     })
 }
 
-/// Compiles with the table's probes on: the time in the table, and of the whole.
-fn traced(text: &str, watch: &Watch, now: Now) -> (f64, f64) {
+/// Compiles with the table's probes on. Returns the time in the table and that of the whole.
+fn run_traced(text: &str, watch: &Watch, now: Now) -> (f64, f64) {
     watch.table.clear();
     watch.table.set_enabled(true);
     let whole = took(now, || compile(text, watch, false).is_ok());
@@ -166,7 +168,7 @@ fn took<T>(now: Now, run: impl FnOnce() -> T) -> f64 {
     took as f64
 }
 
-/// Of a function of two arguments, in steps of the clock.
+/// The cost of a call of a function of two arguments, in steps of the clock.
 fn cost_of_a_call(now: Now) -> f64 {
     const CALLS: u64 = 10_000;
     let [with, without] = [call::U64[2].turns, call::control].map(|run| {
@@ -176,8 +178,8 @@ fn cost_of_a_call(now: Now) -> f64 {
     (with - without).max(0.0)
 }
 
-/// Prints a table, and answers what there is to say of the naive estimate.
-fn tell(name: &str, now: Now, results: &[Fractions]) -> String {
+/// Prints a table, and returns a sentence on the naive estimate.
+fn print_estimates(name: &str, now: Now, results: &[Fractions]) -> String {
     let median_of = |figure: &dyn Fn(&Fractions) -> f64| {
         let values: Vec<_> = results.iter().map(figure).collect();
         median_interval(&values)
@@ -240,7 +242,7 @@ fn counter_hz() -> f64 {
 /// One of the counts of a run.
 type Count = fn(&RunCounts) -> i64;
 
-/// What the table's probes, by the virtual clock, add to the switches and faults of the compilations.
+/// Prints the context switches and page faults that the table's probes, with the virtual clock, add to the compilations.
 fn print_probe_effect(programs: &[program::Program]) -> Done<()> {
     let watch = Watch::new(thread_cpu_ns);
     let effect = measure_probe_effect(TIMES, |probed| {
@@ -263,11 +265,11 @@ fn print_probe_effect(programs: &[program::Program]) -> Done<()> {
     Ok(())
 }
 
-/// Slide 56: the table is given a better data structure, which pays for a long program. The sentence that its compilation is
-/// faster.
-fn remedied() -> Done<String> {
+/// Slide 56: the table gets a better data structure, which pays off for a long program. Returns the sentence that its
+/// compilation is faster.
+fn measure_remedy() -> Done<String> {
     let (program, watch) = (program::random(56, LONG), Watch::new(arch::read));
-    proven(&program, true)?;
+    compile_and_check(&program, true)?;
     let ms = ByTurns::measure(TIMES, |has_index| {
         watch.has_index.set(has_index);
         Ok(took(thread_cpu_ns, || compile(&program.text, &watch, false).is_ok()) / 1e6)
@@ -275,12 +277,12 @@ fn remedied() -> Done<String> {
     Ok(ms.check_ratio("ms of compiling, by a list of symbols and with an index of their names", ..=REMEDY)?)
 }
 
-/// Statements of a long program, and the share of its time that the compiler may still take with the index.
+/// Statements of a long program, and the share of its compile time that the compiler with the index may take.
 const LONG: usize = 5_000;
 const REMEDY: f64 = 0.9;
 
-/// The profile of all programs.
-fn ninety_ten(programs: &[program::Program]) -> Done<()> {
+/// Prints the profile of all programs.
+fn print_profile(programs: &[program::Program]) -> Done<()> {
     let watch = Watch::new(arch::read);
     watch.routines.set_enabled(true);
     for program in programs {

@@ -1,4 +1,4 @@
-//! From tokens to code: a parser by recursive descent, which asks the symbol table for every name and emits code as it
+//! From tokens to code: a parser by recursive descent, which looks up every name in the symbol table and emits code as it
 //! goes.
 //!
 //!     statement   = "let" name "=" expression ";" | name "=" expression ";" | "print" expression ";" | "{" statement* "}"
@@ -12,7 +12,7 @@ use crate::stack::Instruction;
 use crate::symbol::{BLOCK, EMIT, EXPRESSION, FACTOR, NEXT_TOKEN, STATEMENT, TERM, Watch};
 use crate::symbol::{Operation, SymbolTable};
 
-/// What a program was compiled to, and what was done with the symbol table if that was asked for.
+/// The code of a program, and the log of the operations on the symbol table if `logged`.
 pub struct Compiled<'s> {
     pub code: Vec<Instruction>,
     pub operations: Vec<Operation<'s>>,
@@ -66,7 +66,7 @@ impl<'s> Parser<'s, '_> {
             Token::Let => {
                 let Token::Name(name) = self.advance()? else { return Err("let: a name is missing".into()) };
                 self.assigned()?;
-                // Its own value may still be of an outer symbol of the same name.
+                // The symbol's own value may still refer to an outer symbol of the same name.
                 let slot = self.symbols.insert(name);
                 self.emit(Instruction::Store(slot));
                 self.expect(b';')

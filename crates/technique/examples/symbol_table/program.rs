@@ -12,7 +12,7 @@ struct Writer {
     random: Random,
     text: String,
     prints: Vec<i64>,
-    /// Symbols that are visible, with their values; a later one hides an earlier one of its name.
+    /// Visible symbols with their values; a later symbol hides an earlier one of the same name.
     visible: Vec<(String, i64)>,
 }
 
@@ -97,7 +97,7 @@ impl Writer {
             _ => {
                 let name = self.visible[self.random.number_below(self.visible.len())].0.clone();
                 self.text.push_str(&name);
-                // The innermost of this name.
+                // The innermost symbol of this name.
                 self.visible.iter().rfind(|(visible, _)| *visible == name).map_or(0, |(_, value)| *value)
             }
         }

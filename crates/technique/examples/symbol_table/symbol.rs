@@ -1,9 +1,9 @@
-//! The symbol table: which slot a name means, scope by scope. It is a list that is searched from its end, which is
-//! right, simple, and why this compiler is slower than its author expected. The remedy is a better data structure: an index of
+//! The symbol table: it maps a name to a slot, scope by scope. It is a list that is searched from its end. This is correct
+//! and simple, and it makes the compiler slower than its author expected. The remedy is a better data structure: an index of
 //! the slots of each name.
 //!
-//! The monitors of the compiler: one for the symbol table, one for every routine; each can be switched off. The cost of
-//! a probe in this program is measured by a second probe in each of the table's, or by one more reading of the clock
+//! The compiler has two monitors, one for the symbol table and one for every routine; each can be switched off. The cost of a
+//! probe in this program is measured by a second probe inside each of the table's probes, or by one more reading of the clock
 //! there.
 
 use std::cell::Cell;
@@ -12,7 +12,7 @@ use std::hint::black_box;
 use syscost_technique::call_graph::CallGraph;
 use syscost_technique::trace::{Monitor, Span};
 
-/// One thing that is done with the table.
+/// One operation on the table.
 #[derive(Clone, Copy)]
 pub enum Operation<'s> {
     Enter,
@@ -23,11 +23,11 @@ pub enum Operation<'s> {
 
 pub struct SymbolTable<'s, 'w> {
     symbols: Vec<&'s str>,
-    /// Where each open scope begins.
+    /// The beginnings of the open scopes in the list.
     scopes: Vec<usize>,
-    /// The slots of each name, the innermost last, where the watch asks for the index.
+    /// The slots of each name, the innermost last, if the watch has the index switched on.
     index: Option<HashMap<&'s str, Vec<usize>>>,
-    /// What was done, where that is asked for.
+    /// The log of the operations, if logging was requested.
     log: Option<Vec<Operation<'s>>>,
     watch: &'w Watch,
 }
@@ -59,7 +59,7 @@ impl<'s, 'w> SymbolTable<'s, 'w> {
         }
     }
 
-    /// Makes a new symbol, and answers its slot.
+    /// Makes a new symbol, and returns its slot.
     #[inline(never)]
     pub fn insert(&mut self, name: &'s str) -> usize {
         let _spans = (self.watch.table(), self.watch.routines.open_span(INSERT));
@@ -87,7 +87,7 @@ impl<'s, 'w> SymbolTable<'s, 'w> {
         self.log.unwrap_or_default()
     }
 
-    /// Does once more what was done.
+    /// Repeats the logged operations.
     #[inline(never)]
     pub fn replay(&mut self, operations: &[Operation<'s>]) -> usize {
         let mut sum = 0;
@@ -103,7 +103,7 @@ impl<'s, 'w> SymbolTable<'s, 'w> {
     }
 }
 
-/// The loop of a replay, without the table.
+/// The loop of a replay without the operations on the table.
 #[inline(never)]
 pub fn dispatch(operations: &[Operation<'_>]) -> usize {
     let mut sum = 0;
@@ -121,7 +121,7 @@ pub fn dispatch(operations: &[Operation<'_>]) -> usize {
 /// A clock: the cycle counter or the virtual clock.
 pub type Now = fn() -> u64;
 
-/// The routines of the compiler, by their place in [`ROUTINES`].
+/// The routines of the compiler, by their index in [`ROUTINES`].
 pub const NEXT_TOKEN: usize = 0;
 pub const STATEMENT: usize = 1;
 pub const BLOCK: usize = 2;
@@ -148,7 +148,7 @@ pub const ROUTINES: [&str; 10] = [
 
 pub struct Watch {
     pub table: Monitor<Now>,
-    /// A second probe in each of the table's.
+    /// A second probe inside each of the table's probes.
     pub again: Monitor<Now>,
     /// Whether each probe of the table reads the clock once more.
     pub reads_again: Cell<bool>,

@@ -1,4 +1,4 @@
-//! Debian's Apache with its own configuration, port and files, which are removed with it.
+//! Debian's Apache with its own configuration, port and files, which are removed when the server is dropped.
 
 use super::other_host::OtherHost;
 use crate::Answer;
@@ -11,15 +11,15 @@ use tempfile::TempDir;
 
 /// Size of the requested page, bytes: a small picture.
 const PAGE: usize = 20_000;
-/// It starts in a tenth of a second.
+/// The longest wait for its start, which takes a tenth of a second.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How it divides its work.
+/// How the server divides its work.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Model {
-    /// A process a connection.
+    /// One process per connection.
     Prefork,
-    /// Few processes of many threads.
+    /// A few processes of many threads.
     Event,
 }
 
@@ -31,7 +31,7 @@ impl Model {
         }
     }
 
-    /// As many connections at a time as there are clients, in either.
+    /// The limits: in either model, as many simultaneous connections as there are clients.
     fn limits(self) -> &'static str {
         match self {
             Self::Prefork => "StartServers 5\nServerLimit 256\nMaxRequestWorkers 256\n",
@@ -40,7 +40,7 @@ impl Model {
     }
 }
 
-/// A server that runs; dropping it ends it.
+/// A running server, which ends when this value is dropped.
 pub struct Apache {
     child: Child,
     pub address: SocketAddr,
@@ -51,12 +51,12 @@ impl Apache {
     /// Starts the server, through the command `by` if it is not empty.
     pub fn start(model: Model, by: &[&str]) -> Answer<Self> {
         let files = tempfile::tempdir()?;
-        // Its workers are another user, and must find the page.
+        // Apache's workers run as another user, and must be able to read the page.
         std::fs::set_permissions(files.path(), PermissionsExt::from_mode(0o755))?;
         let root = files.path().display();
         std::fs::create_dir(files.path().join("pages"))?;
         std::fs::write(files.path().join("pages/page"), "x".repeat(PAGE))?;
-        // The port stays free: no other process is in this namespace.
+        // The port stays free, since no other process is in this namespace.
         let address = TcpListener::bind((OtherHost::NEAR.1, 0))?.local_addr()?;
         let (name, limits) = (model.name(), model.limits());
         let text = format!(
@@ -70,7 +70,7 @@ impl Apache {
         let words = [by, &["apache2"]].concat();
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).arg("-f").arg(&configuration).args(["-D", "FOREGROUND"]);
-        // In a group of its own: on SIGTERM it signals its whole group.
+        // The child gets a group of its own, since Apache signals its whole group on SIGTERM.
         let child = command.stdin(Stdio::null()).process_group(0).spawn()?;
         let mut server = Self { child, address, _files: files };
         server.is_up()?;
@@ -98,7 +98,7 @@ impl Apache {
 
 impl Drop for Apache {
     fn drop(&mut self) {
-        // Asked to, it ends its workers first; what is left then ends with the namespace.
+        // On SIGTERM it ends its workers first; remaining processes end with the namespace.
         let _ = Command::new("kill").arg(self.child.id().to_string()).status();
         let begun = Instant::now();
         while matches!(self.child.try_wait(), Ok(None)) && begun.elapsed() < Duration::from_secs(5) {

@@ -1,5 +1,5 @@
-//! Clients, each of which requests the page, reads it, and pauses; and visitors that come at a rate, whether the server keeps up
-//! or not, as httperf's.
+//! Clients, each of which requests the page, reads it, and pauses; and visitors that arrive at a fixed rate, as those of
+//! httperf do, whether the server keeps up or not.
 
 use super::other_host::OtherHost;
 use crate::Answer;
@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 use syscost_platform::cpu;
 
 const REQUEST: &[u8] = b"GET /page HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-/// Between two requests of one client.
+/// The pause between two requests of one client.
 const THOUGHT: Duration = Duration::from_millis(250);
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Stack of a client, bytes.
 const STACK: usize = 64 << 10;
 
-/// All clients, which live on one host. Dropping this value ends them.
+/// All clients, which run on one host. They end when this value is dropped.
 pub struct Crowd {
     clients: Vec<JoinHandle<()>>,
     count: Arc<Count>,
@@ -51,7 +51,7 @@ impl Crowd {
         self.clients.len()
     }
 
-    /// Complete pages, and failed requests.
+    /// The number of complete pages, and of failed requests.
     pub fn seen(&self) -> (u64, u64) {
         (self.count.served.load(Ordering::Relaxed), self.count.failed.load(Ordering::Relaxed))
     }
@@ -76,7 +76,7 @@ fn visit(host: &OtherHost, to: SocketAddr, count: &Count) {
     }
 }
 
-/// One connection: a page requested and read to its end.
+/// Makes one connection, and reads the page to its end.
 pub fn ask(to: SocketAddr) -> std::io::Result<()> {
     let mut stream = TcpStream::connect_timeout(&to, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
@@ -94,21 +94,21 @@ pub fn ask(to: SocketAddr) -> std::io::Result<()> {
     }
 }
 
-/// Threads that visit: as many connections can be open at once.
+/// The number of visiting threads, and thus of connections that can be open at once.
 const VISITORS: usize = 16;
 
-/// What visitors saw.
+/// The results of the visitors.
 pub struct Visits {
-    /// The time of each from its connection to the last byte, ms.
+    /// The time of each visit from its connection to the last byte, ms.
     pub times: Vec<f64>,
-    /// How many began late, because their CPU or all visitors were busy.
+    /// The number of visits that began late, because their CPU or all visitors were busy.
     pub late: usize,
 }
 
 /// Connects `count` times, `rate` a second, from one CPU of this host.
 ///
 /// # Errors
-/// A connection failed.
+/// An error where a connection failed.
 pub fn arrive(from: &OtherHost, to: SocketAddr, rate: u32, count: usize, from_cpu: usize) -> Answer<Visits> {
     let next = AtomicUsize::new(0);
     let begun = Instant::now() + Duration::from_millis(20);

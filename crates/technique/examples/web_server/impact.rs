@@ -1,4 +1,4 @@
-//! Requests a second with and without the probe, in turns.
+//! Requests per second with and without the probe, in alternate turns.
 
 use super::other_host::OtherHost;
 use crate::Answer;
@@ -6,9 +6,9 @@ use crate::apache::{Apache, Model};
 use std::process::{Child, Command, Stdio};
 use syscost_statistic::{Interval, Random, hodges_lehmann, median};
 
-/// Blocks a second; 0 is no probe.
+/// Blocks per second that the probe reads; 0 means no probe.
 const RATES: [u32; 3] = [0, 10, 1000];
-/// One run of wrk.
+/// Seconds of one run of wrk.
 const SECONDS: u32 = 2;
 /// Connections: two for each CPU of a small machine.
 const CONNECTIONS: u32 = 4;
@@ -77,16 +77,16 @@ pub fn probe(server: &Apache, rate: u32) -> Answer<Child> {
     Ok(command.stdout(Stdio::piped()).spawn()?)
 }
 
-/// Ends the probe; the share of a CPU that it used, percent.
+/// Ends the probe, and returns the share of a CPU that it used, percent.
 pub fn cost(probe: Child) -> Answer<f64> {
-    // SIGTERM, since what a script starts in the background ignores SIGINT, and so does what that starts.
+    // SIGTERM, because a process that a script starts in the background ignores SIGINT, and so do its children.
     Command::new("kill").arg(probe.id().to_string()).status()?;
     let output = probe.wait_with_output()?;
     let said: serde_json::Value = serde_json::from_slice(&output.stdout)?;
     said["cost"]["cpu_percent"].as_f64().ok_or_else(|| "the probe does not say what it cost".into())
 }
 
-/// Requests a second, and the median latency, µs.
+/// Requests per second, and the median latency, µs.
 fn wrk(server: &Apache, clients: &OtherHost) -> Answer<(f64, f64)> {
     let mut command = Command::new("nsenter");
     command.arg(format!("--net={}", clients.namespace_path().display()));

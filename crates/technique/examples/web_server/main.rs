@@ -1,13 +1,15 @@
-//! A real web server and the probe: what the probe costs it, and two configurations of it under a growing crowd.
+//! A real web server and the probe: the cost of the probe, and two configurations of the server under a growing number of
+//! clients.
 //!
 //!     experiments/web-server impact [ROUNDS]      requests a second of Apache under wrk, with and without `syscost probe`
 //!     experiments/web-server rates DIR [RATE…]    response times at 40 connections a second, or others, beside probes of four rates
 //!     experiments/web-server platforms DIR        Apache prefork and event under up to 250 clients, as CSV and PNG in DIR
 //!
-//! The second is CAMP's Figure 9: there an impact could be seen on one platform of three, here is its interval. The first asks the
-//! same of a server that has no time to spare. The third is its Figure 10, which compared two operating systems by their process model: here two models of one server.
-//! The clients are another host: a second network namespace, from which a pair of virtual interfaces leads to the server's. It
-//! shares the machine's CPUs and caches with the server, and nothing of its network. Everything ends with the namespaces.
+//! `rates` is CAMP's Figure 9, in which one platform of three showed an impact; here the impact has an interval. `impact`
+//! asks the same of a server that has no time to spare. `platforms` is CAMP's Figure 10, which compared two operating systems
+//! by their process model; here two models of one server are compared. The clients are another host: a second network
+//! namespace, connected to the server's by a pair of virtual interfaces. It shares the machine's CPUs and caches with the
+//! server, but not its network. Everything ends with the namespaces.
 //!
 //! Source: CAMP (LISA 2007), "Impact on an Operational System" and "Platform Evaluation".
 #![allow(clippy::print_stdout, reason = "it is a program")]
@@ -25,7 +27,7 @@ use other_host::OtherHost;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Whatever goes wrong, as a sentence.
+/// A result whose error is a sentence.
 type Answer<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> ExitCode {

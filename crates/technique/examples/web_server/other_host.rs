@@ -1,4 +1,4 @@
-//! Another host without another machine: the clients of the server.
+//! A host for the clients of the server, without a second machine.
 
 use nix::sched::{CloneFlags, setns};
 use std::fs::File;
@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use syscost_platform::error::{Error, Result};
 use syscost_platform::namespace::{run_in_new_namespace, run_ip_commands};
 
-/// A network namespace in the place of another host, with a wire to this one: a pair of virtual interfaces. It exists as long
-/// as this value.
+/// A network namespace that stands for another host. A pair of virtual interfaces connects it to this host. It exists until
+/// this value is dropped.
 #[derive(Debug)]
 pub struct OtherHost {
     namespace: File,
@@ -20,10 +20,10 @@ impl OtherHost {
     const FAR: (&str, &str) = ("far", "10.77.0.2");
 
     /// Makes the other host. The near interface is put into the network namespace of this process's first thread, which
-    /// should be one of its own.
+    /// should have a namespace of its own.
     ///
     /// # Errors
-    /// As of [`run_in_new_namespace`] and [`run_ip_commands`].
+    /// The errors of [`run_in_new_namespace`] and [`run_ip_commands`].
     pub fn connect() -> Result<Self> {
         let ((near, near_ip), (far, far_ip), pid) = (Self::NEAR, Self::FAR, std::process::id());
         let far_end = format!(
@@ -34,16 +34,16 @@ impl OtherHost {
         Ok(Self { namespace })
     }
 
-    /// Moves this thread to the other host. There is no way back.
+    /// Moves this thread to the other host, permanently.
     ///
     /// # Errors
-    /// The thread may not enter (root may).
+    /// An error where the thread may not enter (root may).
     pub fn enter(&self) -> Result<()> {
         let refused = |e| Error::from_case_errno("setns to another network namespace (root may)", e);
         setns(&self.namespace, CloneFlags::CLONE_NEWNET).map_err(refused)
     }
 
-    /// The file of its namespace, for another program (`nsenter --net=FILE`).
+    /// The path of the namespace's file, for another program (`nsenter --net=FILE`).
     pub fn namespace_path(&self) -> PathBuf {
         format!("/proc/{}/fd/{}", std::process::id(), self.namespace.as_raw_fd()).into()
     }

@@ -1,4 +1,4 @@
-//! Pictures as SVG: four measures of two servers against time, and response time against the probe's rate with a line for each
+//! Pictures as SVG: four measures of two servers over time; and response time over the probe's rate, with a line for each
 //! rate of connections.
 
 use crate::Answer;

@@ -1,5 +1,5 @@
-//! Two models of one server under a crowd that grows by ten a second: network, CPU, working set and page faults, each
-//! half second, of the server's whole tree of processes.
+//! Compares two models of one server while ten clients are added per second. Each half second it reads network, CPU, working
+//! set and page faults of the server's whole process tree.
 
 use super::other_host::OtherHost;
 use crate::Answer;
@@ -16,13 +16,13 @@ use syscost_counters::pace::Pace;
 
 /// Period of the readings.
 const BEAT: Duration = Duration::from_millis(500);
-/// New clients each second, and all clients at the end.
+/// New clients per second, and the number of all clients at the end.
 const GROUP: usize = 10;
 const MOST: usize = 250;
 /// Readings after all clients have arrived.
 const AFTER: usize = 20;
 
-/// The tree at one moment: counts since it began.
+/// The process tree at one moment, with counts since its start.
 struct Tree {
     at: Instant,
     cpu: Duration,
@@ -32,7 +32,7 @@ struct Tree {
     moved: u64,
 }
 
-/// Between two moments.
+/// The measures between two moments.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     pub seconds: f64,

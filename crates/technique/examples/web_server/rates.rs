@@ -1,7 +1,8 @@
-//! Response times of a server at the paper's rate of connections and others, beside probes of several rates, by turns.
+//! Response times of a server at the paper's rate of connections and at others, beside probes of several rates, in alternate
+//! turns.
 //!
-//! The paper made 1400 connections, 40 a second, beside each probe. The same 35 seconds are divided into turns here, in random
-//! order, so that what else happens to the machine happens to all probes.
+//! The paper made 1400 connections, 40 per second, beside each probe. Here the same 35 seconds are divided into turns in
+//! random order, so that other events on the machine affect all probes alike.
 
 use super::other_host::OtherHost;
 use crate::Answer;
@@ -15,29 +16,29 @@ use std::time::{Duration, Instant};
 use syscost_counters::aggregate::process_tree;
 use syscost_statistic::{Interval, Random, hodges_lehmann, median};
 
-/// Connections a second where none are named: the paper's.
+/// Connections per second if the command line gives no rate: the rate of the paper.
 const PAPER: u32 = 40;
-/// Blocks a second of the probe; 0 is no probe.
+/// Blocks per second that the probe reads; 0 means no probe.
 pub const PROBES: [u32; 5] = [0, 1, 10, 100, 1000];
-/// Turns, and the length of one: together the paper's 1400 connections at its rate.
+/// The number of turns, and the length of one turn. Together they make the paper's 1400 connections at its rate.
 const TURNS: usize = 20;
 const TURN: Duration = Duration::from_millis(1750);
 const CLIENT_CPU: usize = 0;
 const SEED: u64 = 40;
 
-/// Turns at one rate of connections: one a turn and probe.
+/// The turns at one rate of connections: one turn per probe in each round.
 pub struct AtRate {
     pub connections: u32,
     pub turns: Vec<[Turn; PROBES.len()]>,
 }
 
-/// What was seen in a turn.
+/// The measurements of a turn.
 #[derive(Clone, Copy, Default)]
 pub struct Turn {
     /// Mean and median response time, ms.
     pub mean: f64,
     pub median: f64,
-    /// Share of a CPU of the server and of the probe, percent.
+    /// Share of a CPU that the server and the probe used, percent.
     pub load: f64,
     pub probe: f64,
     /// Share of the connections that began late, percent.
@@ -79,7 +80,7 @@ fn turns(server: &Apache, clients: &OtherHost, connections: u32) -> Answer<Vec<[
 
 fn measure_with_probe(server: &Apache, clients: &OtherHost, connections: u32, rate: u32) -> Answer<Turn> {
     let running = (rate > 0).then(|| probe(server, rate)).transpose()?;
-    // A probe's start is not what is measured.
+    // The start of the probe is not measured.
     std::thread::sleep(Duration::from_millis(60));
     let used = || process_tree(server.pid()).map(|tree| tree.value.cpu_time);
     let (begun, before) = (Instant::now(), used()?);
@@ -97,7 +98,7 @@ fn measure_with_probe(server: &Apache, clients: &OtherHost, connections: u32, ra
 }
 
 impl AtRate {
-    /// Over the turns beside one probe.
+    /// A value of each turn beside one probe.
     fn over(&self, at: usize, value: impl Fn(&Turn) -> f64) -> Vec<f64> {
         self.turns.iter().map(|turn| value(&turn[at])).collect()
     }
@@ -107,7 +108,7 @@ impl AtRate {
         hodges_lehmann(&self.over(at, |turn| turn.mean), 0.95)
     }
 
-    /// Its change against no probe in the same turn, percent.
+    /// The change of the response time against the turn without a probe in the same round, percent.
     fn change(&self, at: usize) -> Interval {
         let logs: Vec<f64> = self.turns.iter().map(|turn| (turn[at].mean / turn[0].mean).ln()).collect();
         hodges_lehmann(&logs, 0.95).map(|log| 100.0 * log.exp_m1())

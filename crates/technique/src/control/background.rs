@@ -10,8 +10,8 @@ use syscost_platform::child::Child;
 use syscost_platform::error::{Error, Result};
 use syscost_platform::{arch, cpu, time};
 
-/// Processes of which the first few run and the others are suspended (SIGSTOP, SIGCONT). As children of this process
-/// they can be suspended without privileges. They end with this value, or with the thread that started them.
+/// Processes of which the first few run and the others are suspended (SIGSTOP, SIGCONT). They are children of this process,
+/// so it can suspend them without privileges. They end when this value is dropped, or with the thread that started them.
 #[derive(Debug)]
 pub struct Background {
     processes: Vec<Child>,
@@ -37,31 +37,31 @@ impl Background {
         Ok(Self::new((0..count).map(start).collect::<Result<_>>()?))
     }
 
-    /// Processes that all run.
+    /// A value that holds these processes, all of them running.
     pub(crate) fn new(processes: Vec<Child>) -> Self {
         let running = processes.len();
         Self { processes, running }
     }
 
-    /// Adds a process that runs, before those that are suspended.
+    /// Adds a running process, in the order before the suspended ones.
     pub(crate) fn add_running(&mut self, process: Child) {
         self.processes.insert(self.running, process);
         self.running += 1;
     }
 
-    /// Removes processes that have ended. One that is suspended cannot end.
+    /// Removes the processes that have ended. A suspended process cannot end.
     pub(crate) fn forget_ended(&mut self) {
         let before = self.process_count();
         self.processes.retain(|process| !process.has_ended());
         self.running -= before - self.process_count();
     }
 
-    /// All processes.
+    /// The number of all processes.
     pub fn process_count(&self) -> usize {
         self.processes.len()
     }
 
-    /// Processes that run.
+    /// The number of running processes.
     pub fn running_count(&self) -> usize {
         self.running
     }
@@ -69,7 +69,7 @@ impl Background {
     /// Lets the first `count` processes run (all, if there are fewer) and suspends the others.
     ///
     /// # Errors
-    /// [`Error::Kernel`] where one has ended.
+    /// [`Error::Kernel`] where one of the processes has ended.
     pub fn run_first(&mut self, count: usize) -> Result<()> {
         let count = count.min(self.process_count());
         let (signal, changed) = match self.running {
@@ -85,8 +85,8 @@ impl Background {
     }
 }
 
-/// Jobs that users submit. The controller sets how many may run: beyond that number jobs are suspended, and no other is
-/// accepted.
+/// Jobs that users submit. The controller sets how many may run. Jobs beyond that number are suspended, and no new job is
+/// accepted meanwhile.
 #[derive(Debug)]
 pub struct Batch {
     jobs: Background,
@@ -95,7 +95,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// No jobs yet; at most `allowed` may run, on the CPU `on`.
+    /// A batch without jobs, of which at most `allowed` may run on the CPU `on`.
     pub fn new(on: usize, allowed: usize) -> Self {
         cpu::initial_cpus(); // initialised here: a forked child must not wait for a lock
         Self { jobs: Background::new(Vec::new()), on, allowed }
@@ -119,7 +119,7 @@ impl Batch {
         Ok(true)
     }
 
-    /// Jobs that run.
+    /// The number of running jobs.
     pub fn running_count(&self) -> usize {
         self.jobs.running_count()
     }
@@ -137,14 +137,14 @@ impl Batch {
 
 // A server whose commands need a known amount of CPU time, so that their response times show the load of its CPU.
 
-/// The longest response time that is waited for.
+/// The longest wait for a response.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A server process behind a stream socket, and its only user.
 #[derive(Debug)]
 pub struct Interactive {
     user: UnixStream,
-    /// The last answer, or the start.
+    /// The time of the last answer; before the first answer, the time of the start.
     answered: Instant,
     counters: Process,
     _server: Child,
@@ -177,7 +177,7 @@ impl Interactive {
     /// Sends a command, waits for its answer, and returns the response time.
     ///
     /// # Errors
-    /// [`Error::Kernel`] where the server has gone, or does not answer within ten seconds.
+    /// [`Error::Kernel`] where the server has ended, or does not answer within ten seconds.
     pub fn time_command(&mut self) -> Result<Duration> {
         let begun = Instant::now();
         let answered = self.user.write_all(&[1]).and_then(|()| self.user.read_exact(&mut [0]));
@@ -185,10 +185,10 @@ impl Interactive {
         Ok(begun.elapsed())
     }
 
-    /// As [`time_command`](Self::time_command), with all that an index may be of.
+    /// Like [`time_command`](Self::time_command), but returns every quantity that an index may use.
     ///
     /// # Errors
-    /// As of [`time_command`](Self::time_command).
+    /// The errors of [`time_command`](Self::time_command).
     pub fn measure_transaction(&mut self) -> Result<Transaction> {
         let response = self.time_command()?;
         let now = Instant::now();
@@ -219,17 +219,17 @@ mod tests {
     use syscost_platform::process::process_cpu_ns;
     use syscost_statistic::median;
 
-    fn spent(background: &Background) -> Vec<u64> {
+    fn cpu_times(background: &Background) -> Vec<u64> {
         background.processes.iter().map(|p| process_cpu_ns(p.pid().as_raw() as u32)).collect()
     }
 
-    /// Which processes get CPU time, once as many do as should.
-    fn which_run(background: &Background) -> Vec<bool> {
-        let (before, begun) = (spent(background), Instant::now());
+    /// Which processes get CPU time, sampled once the expected number of them does.
+    fn running_processes(background: &Background) -> Vec<bool> {
+        let (before, begun) = (cpu_times(background), Instant::now());
         loop {
             std::thread::sleep(Duration::from_millis(20));
             let runs: Vec<bool> =
-                spent(background).iter().zip(&before).map(|(now, then)| now > then).collect();
+                cpu_times(background).iter().zip(&before).map(|(now, then)| now > then).collect();
             if runs.iter().filter(|runs| **runs).count() >= background.running_count()
                 || begun.elapsed() > Duration::from_secs(20)
             {
@@ -239,14 +239,14 @@ mod tests {
     }
 
     #[test]
-    fn who_is_suspended_gets_no_time() {
+    fn a_suspended_process_gets_no_cpu_time() {
         let mut background = Background::start_computing(3, cpu::allowed_cpus()[0]).expect("started");
         background.run_first(1).expect("ours");
         // A signal takes a moment to reach a process on another CPU.
         std::thread::sleep(Duration::from_millis(50));
-        assert_eq!(which_run(&background), [true, false, false]);
+        assert_eq!(running_processes(&background), [true, false, false]);
         background.run_first(3).expect("ours");
-        assert_eq!(which_run(&background), [true; 3]);
+        assert_eq!(running_processes(&background), [true; 3]);
         let all: Vec<_> = background.processes.iter().map(Child::pid).collect();
         background.run_first(0).expect("ours");
         drop(background);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn while_jobs_are_suspended_no_other_is_accepted() {
+    fn no_job_is_accepted_while_jobs_are_suspended() {
         let mut batch = Batch::new(cpu::allowed_cpus()[0], 2);
         let accepted = [(); 3].map(|()| batch.submit(compute).expect("a process"));
         assert_eq!((accepted, batch.running_count()), ([true, true, false], 2));
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_has_ended_leaves_its_place() {
+    fn a_job_that_has_ended_frees_its_place() {
         let mut batch = Batch::new(cpu::allowed_cpus()[0], 1);
         assert!(batch.submit(|| ()).expect("a process"));
         let begun = Instant::now();
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_takes_as_long_as_it_computes_and_longer_in_company() {
+    fn a_command_takes_its_cpu_time_and_longer_beside_other_processes() {
         let (on, demand) = (cpu::allowed_cpus()[0], Duration::from_millis(2));
         let mut server = Interactive::start(on, demand).expect("started");
         let mut usual = || {

@@ -1,5 +1,5 @@
-//! Policies, which compute the next value of the control parameter from the error; a simulated system with known behaviour, for
-//! tests of a controller; and the course of a run under control: settling time, overshoot, jitter.
+//! Three parts of a control loop. Policies compute the next value of the control parameter from the error. A simulated system
+//! with known behaviour tests a controller. A transient describes a run under control: settling time, overshoot, jitter.
 
 use super::Controller;
 use crate::index::PerformanceIndex;
@@ -7,7 +7,8 @@ use syscost_statistic::{Random, standard_deviation};
 
 /// The reaction of a controller to an error.
 pub trait Policy {
-    /// The next value of the parameter. A positive error means too slow, and asks for less background work.
+    /// The next value of the parameter, given its current value `now`. A positive error means that the system is too slow,
+    /// and lowers the parameter.
     fn next(&mut self, now: f64, error: f64) -> f64;
 }
 
@@ -17,15 +18,15 @@ impl<P: Policy + ?Sized> Policy for Box<P> {
     }
 }
 
-/// Successive approximation: one step down while the system is too slow, one up while it is too fast by more than
-/// `slack`.
+/// Successive approximation: one step down while the system is too slow, one step up while the index is more than `slack`
+/// below the goal.
 ///
 /// Without slack it oscillates between two neighbouring values, one too slow and one too fast.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stepwise {
     /// The size of a step.
     pub step: f64,
-    /// An index less than this below the goal is near enough.
+    /// An index that is less than this below the goal counts as reaching it.
     pub slack: f64,
 }
 
@@ -47,7 +48,7 @@ pub struct Halving {
     /// The smallest value that was too slow.
     high: f64,
     limit: f64,
-    /// After the search has ended, an index this far below the goal starts a new one upwards.
+    /// After the search has ended, an index more than this below the goal starts a new search upwards.
     slack: f64,
 }
 
@@ -62,7 +63,7 @@ impl Policy for Halving {
     fn next(&mut self, now: f64, error: f64) -> f64 {
         if error > 0.0 {
             self.high = now;
-            // A value that was fast enough no longer is: the load has changed, and the search restarts below.
+            // This value was fast enough earlier and no longer is: the load has changed, and the search restarts from 0.
             if self.low >= now {
                 self.low = 0.0;
             }
@@ -82,7 +83,7 @@ impl Policy for Halving {
 /// A step against the error and proportional to it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Proportional {
-    /// Change of the parameter for a unit of error.
+    /// The change of the parameter per unit of error.
     pub gain: f64,
 }
 
@@ -113,7 +114,7 @@ impl Plant {
         self.base + self.slope * parameter + self.deviation * standard_normal(&mut self.random)
     }
 
-    /// The index after each of `blocks` blocks under control, from the steady state at the parameter `from`.
+    /// The index after each of `blocks` blocks under control. The run begins in the steady state at the parameter `from`.
     #[allow(clippy::too_many_arguments, reason = "they are the loop's, one each")]
     pub fn simulate_control(
         &mut self,
@@ -150,17 +151,17 @@ const STAYS: usize = 3;
 /// The course of an index towards its goal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Transient {
-    /// Blocks until the index stays in the band around the goal; `None` if it does not.
+    /// Blocks until the index enters the band around the goal for good; `None` if it does not stay there.
     pub settled: Option<usize>,
     /// The largest deviation beyond the goal, as a share of the initial distance.
     pub overshoot: f64,
-    /// Standard deviation of the index after it has settled; if it has not, of the second half.
+    /// Standard deviation of the index after it has settled; of the second half of the run if it has not settled.
     pub jitter: f64,
 }
 
 impl Transient {
-    /// The course of `series`, the index after each block, with a band of ±`band` around `goal`. The first value gives
-    /// the direction.
+    /// The course of `series`, the index after each block, with a band of ±`band` around `goal`. The first value determines
+    /// from which side the index approaches the goal.
     pub fn from_series(series: &[f64], goal: f64, band: f64) -> Self {
         let way = series.first().map_or(0.0, |first| first - goal);
         let beyond = series.iter().map(|index| -(index - goal) / way).fold(0.0, f64::max);
@@ -181,7 +182,7 @@ mod tests {
     fn walk(mut policy: impl Policy, from: f64, fits: f64, blocks: usize) -> Vec<f64> {
         let mut now = from;
         let next = |_| {
-            // Half-way between the last that fits and the first that does not lies the goal.
+            // The goal lies half-way between the last value that fits and the first value that does not fit.
             now = policy.next(now, now - fits - 0.5);
             now
         };
@@ -189,20 +190,20 @@ mod tests {
     }
 
     #[test]
-    fn one_by_one_takes_a_block_for_each() {
+    fn stepwise_moves_one_step_per_block() {
         let policy = Stepwise { step: 1.0, slack: 1.0 };
         assert_eq!(walk(policy, 8.0, 3.0, 7), [7.0, 6.0, 5.0, 4.0, 3.0, 3.0, 3.0]);
         assert_eq!(walk(policy, 0.0, 3.0, 5), [1.0, 2.0, 3.0, 3.0, 3.0]);
     }
 
     #[test]
-    fn without_slack_it_goes_to_and_fro_for_ever() {
+    fn without_slack_stepwise_oscillates_for_ever() {
         let policy = Stepwise { step: 1.0, slack: 0.0 };
         assert_eq!(walk(policy, 5.0, 3.0, 6), [4.0, 3.0, 4.0, 3.0, 4.0, 3.0]);
     }
 
     #[test]
-    fn halving_takes_as_many_blocks_as_the_number_has_digits() {
+    fn halving_takes_as_many_blocks_as_the_limit_has_binary_digits() {
         for limit in [7.0, 15.0, 1023.0_f64] {
             let digits = (limit + 1.0).log2() as usize;
             for fits in 0..=limit as u32 {
@@ -225,13 +226,13 @@ mod tests {
     }
 
     #[test]
-    fn a_step_in_proportion_is_against_the_error() {
+    fn a_proportional_step_is_opposite_to_the_error() {
         assert_eq!(Proportional { gain: 0.5 }.next(4.0, 2.0), 3.0);
         assert_eq!(Proportional { gain: 0.5 }.next(4.0, -2.0), 5.0);
     }
 
     #[test]
-    fn what_it_was_like_is_read_off() {
+    fn settling_time_overshoot_and_jitter_are_computed() {
         let transient = Transient::from_series(&[20.0, 12.0, 8.0, 9.5, 10.5, 9.5, 10.5], 10.0, 1.0);
         assert_eq!(transient.settled, Some(3));
         assert!((transient.overshoot - 0.2).abs() < 1e-12, "{transient:?}");
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_stays_has_not_settled() {
+    fn an_index_that_leaves_the_band_again_has_not_settled() {
         let transient = Transient::from_series(&[20.0, 10.0, 20.0, 10.0, 20.0], 10.0, 1.0);
         assert_eq!((transient.settled, transient.overshoot), (None, 0.0));
         assert!(transient.jitter > 4.0);
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_nothing() {
+    fn an_empty_series_has_an_empty_transient() {
         let empty = Transient { settled: None, overshoot: 0.0, jitter: 0.0 };
         assert_eq!(Transient::from_series(&[], 1.0, 1.0), empty);
     }

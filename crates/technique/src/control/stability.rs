@@ -7,18 +7,18 @@
 //! | c | |
 //! |---|---|
 //! | ≤ (1−√λ)² | both are real and positive: the goal is reached without overshoot |
-//! | larger | it overshoots; complex eigenvalues have the size √λ for any gain |
-//! | ≥ 2(1+λ) | one is −1 or less: it never settles |
+//! | larger | the index overshoots; complex eigenvalues have the absolute value √λ for any gain |
+//! | ≥ 2(1+λ) | one eigenvalue is −1 or less: the loop never settles |
 //!
 //! Damping allows a higher gain, and makes the loop oscillate longer: a high gain without oscillation is impossible.
 
-/// The size of the larger eigenvalue.
+/// The absolute value of the larger eigenvalue.
 fn spectral_radius(trace: f64, determinant: f64) -> f64 {
     let under = 0.25 * trace * trace - determinant;
     if under < 0.0 { determinant.sqrt() } else { 0.5 * trace.abs() + under.sqrt() }
 }
 
-/// c of the module's documentation.
+/// c as defined in the module's documentation.
 fn loop_gain(damping: f64, slope: f64, gain: f64) -> f64 {
     (1.0 - damping) * slope * gain
 }
@@ -28,12 +28,12 @@ pub fn error_decay_factor(damping: f64, slope: f64, gain: f64) -> f64 {
     spectral_radius(1.0 + damping - loop_gain(damping, slope, gain), damping)
 }
 
-/// The gain from which on the loop never settles.
+/// The lowest gain at which the loop never settles.
 pub fn highest_stable_gain(damping: f64, slope: f64) -> f64 {
     2.0 * (1.0 + damping) / ((1.0 - damping) * slope)
 }
 
-/// The highest gain without overshoot, which is also the fastest of these.
+/// The highest gain without overshoot, which also settles fastest among the gains without overshoot.
 pub fn highest_gain_without_overshoot(damping: f64, slope: f64) -> f64 {
     let root = damping.sqrt();
     (1.0 - root) / ((1.0 + root) * slope)
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn up_to_the_highest_calm_gain_it_does_not_overshoot() {
+    fn up_to_the_highest_gain_without_overshoot_it_does_not_overshoot() {
         for damping in DAMPINGS {
             let calm = highest_gain_without_overshoot(damping, SLOPE);
             let overshoot = |gain| Transient::from_series(&run(damping, gain, 600), 105.0, 1.0).overshoot;
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_shrinks_by_the_radius() {
+    fn an_error_shrinks_by_the_spectral_radius_each_block() {
         let errors: Vec<f64> = run(0.3, 0.1, 60).iter().map(|index| (index - 105.0).abs()).collect();
         let shrunk = (errors[50] / errors[20]).powf(1.0 / 30.0);
         assert!((shrunk - error_decay_factor(0.3, SLOPE, 0.1)).abs() < 1e-3, "{shrunk}");

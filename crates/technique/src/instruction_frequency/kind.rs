@@ -3,20 +3,20 @@
 #[cfg(target_arch = "x86_64")]
 use super::Decoded;
 
-/// What an instruction is for.
+/// The purpose of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum InstructionKind {
     /// A jump, a call or a return.
     Branch,
-    /// It moves a value from or to memory and does nothing else with it, of any register. Push and pop, too.
+    /// It moves a value between memory and a register of any class, and does nothing else with it. Push and pop belong here.
     LoadStore,
-    /// It computes with integers, also of an operand in memory, and also an address (`lea`) or a comparison.
+    /// It computes with integers, in registers or in memory. Address computations (`lea`) and comparisons belong here.
     Arithmetic,
     /// It computes with vectors or floating-point numbers, or moves them between registers.
     Vector,
     /// It enters the kernel.
     SystemCall,
-    /// The rest: moves of integers between registers, constants, no operation, readings of the clock.
+    /// All other instructions: moves of integers between registers, constants, no operation, readings of the clock.
     Other,
 }
 
@@ -33,7 +33,7 @@ impl InstructionKind {
         match decoded.opcode.map {
             0 => one_byte_kind(&decoded),
             1 => two_byte_kind(&decoded),
-            // BMI: integers by the encoding of vectors; and `adcx`, `crc32`.
+            // BMI: integer instructions in the encoding of vectors; and `adcx`, `crc32`.
             2 if matches!(decoded.opcode.byte, 0xf2 | 0xf3 | 0xf5..=0xf7) => Arithmetic,
             2 if matches!(decoded.opcode.byte, 0xf0 | 0xf1) => decoded.by_operand(LoadStore, Arithmetic),
             2 if decoded.opcode.byte == 0x2a => LoadStore,
@@ -42,7 +42,7 @@ impl InstructionKind {
         }
     }
 
-    /// Not known of other processors, where no instruction is seen either.
+    /// Always `Other`: kinds are not known of other processors, where instructions cannot be stepped either.
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     pub fn from_code(code: [u8; 8]) -> Self {
         let _ = code;
@@ -70,7 +70,7 @@ impl InstructionKind {
     }
 }
 
-/// Of the opcodes of one byte (Intel SDM vol. 2D, table A-2).
+/// The kind of an opcode of one byte (Intel SDM vol. 2D, table A-2).
 #[cfg(target_arch = "x86_64")]
 fn one_byte_kind(decoded: &Decoded) -> InstructionKind {
     match (decoded.opcode.byte, decoded.opcode.extension) {
@@ -88,11 +88,11 @@ fn one_byte_kind(decoded: &Decoded) -> InstructionKind {
     }
 }
 
-/// Of the opcodes behind `0f`, also by the encoding of vectors (table A-3).
+/// The kind of an opcode behind `0f`, also in the encoding of vectors (table A-3).
 #[cfg(target_arch = "x86_64")]
 fn two_byte_kind(decoded: &Decoded) -> InstructionKind {
     match decoded.opcode.byte {
-        // Moves of vectors, which have operands in memory or registers only.
+        // Moves of vectors, whose operands are either in memory or all in registers.
         0x10..=0x13 | 0x16 | 0x17 | 0x28 | 0x29 | 0x2b | 0x6e | 0x6f | 0x7e | 0x7f | 0xd6 | 0xe7 | 0xf0 => {
             decoded.by_operand(LoadStore, Vector)
         }
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     #[cfg(target_arch = "x86_64")]
-    fn instructions_of_x86_are_of_their_kinds() {
+    fn instructions_of_x86_have_the_expected_kinds() {
         let expected: [(&[u8], InstructionKind, &str); 33] = [
             (&[0x75, 0xfb], Branch, "jnz"),
             (&[0x0f, 0x84, 0, 0, 0, 0], Branch, "jz"),
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     #[cfg(target_arch = "aarch64")]
-    fn instructions_of_a64_are_of_their_kinds() {
+    fn instructions_of_a64_have_the_expected_kinds() {
         let expected: [(u32, InstructionKind, &str); 13] = [
             (0x54ff_ffe1, Branch, "b.ne"),
             (0x9400_0000, Branch, "bl"),

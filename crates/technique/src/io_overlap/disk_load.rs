@@ -15,11 +15,11 @@ use syscost_statistic::Random;
 /// Sizes of a read and of the file, bytes.
 const BLOCK: usize = 16 << 10;
 const FILE: u64 = 8 << 20;
-/// Mean times for which the CPU computes and rests, and for which a channel rests.
+/// Mean times of a burst of the CPU, and of a pause of the CPU or of a channel.
 const BURST: Duration = Duration::from_micros(600);
 const PAUSE: Duration = Duration::from_micros(300);
 
-/// The threads of the load. Dropping this value ends them.
+/// The threads of the load, which end when this value is dropped.
 pub struct Load {
     signals: Arc<Signals>,
     stop: Arc<AtomicBool>,
@@ -36,9 +36,8 @@ pub struct Finished {
 }
 
 impl Load {
-    /// Starts a load with `channels` channels, which read a file in `directory`, and a thread that computes on the CPU
-    /// `on`. The monitor should run on another CPU: on this one it runs while the load rests, and finds it at rest too
-    /// often.
+    /// Starts a load with `channels` channels, which read a file in `directory`, and a thread that computes on the CPU `on`.
+    /// The monitor should run on another CPU: on this one it runs while the load pauses, and finds it pausing too often.
     ///
     /// # Errors
     /// [`Error::Missing`] where the file system does not support direct reads; [`Error::Usage`] for too many channels.
@@ -69,7 +68,7 @@ impl Load {
         Ok(())
     }
 
-    /// The wires.
+    /// The wires that the load switches.
     pub fn signals(&self) -> &Signals {
         &self.signals
     }
@@ -77,7 +76,7 @@ impl Load {
     /// Ends the load and returns its traces.
     ///
     /// # Errors
-    /// A read has failed.
+    /// An error where a read has failed.
     pub fn finish(mut self) -> Result<Finished> {
         self.stop.store(true, Ordering::SeqCst);
         let died = |_| Error::Died("a channel panicked".into());
@@ -95,7 +94,7 @@ impl Drop for Load {
     }
 }
 
-/// A random time, uniform between zero and twice the mean.
+/// Returns a random time, uniform between zero and twice the mean.
 fn random_around(mean: Duration, random: &mut Random) -> Duration {
     mean.mul_f64(random.number_below(2001) as f64 / 1000.0)
 }
@@ -137,7 +136,7 @@ mod tests {
     use crate::io_overlap::{Monitor, Overlap, Sample, exact_overlap};
     use syscost_platform::testing::print_skipped;
 
-    /// A load of two channels, what was sampled of it for k = 0 and 1, and what it was; nothing where it cannot be had.
+    /// The sampled overlaps of a load of two channels, for k = 0 and 1, and its traces; `None` where the load cannot run.
     fn sampled() -> Option<([Overlap; 2], Finished)> {
         let directory = tempfile::tempdir().expect("a directory");
         let load = match Load::start(directory.path(), 2, cpu::allowed_cpus()[0]) {
@@ -154,25 +153,24 @@ mod tests {
         Some((overlaps, finished))
     }
 
-    /// However late it comes: the wire has no other value than the trace has at that moment.
+    /// A sample may be late, but the wire has the value that the trace has at the moment of the sample.
     #[test]
-    fn a_sample_says_what_the_trace_says_of_its_moment() {
+    fn a_sample_agrees_with_the_trace_at_its_time() {
         let Some((overlaps, finished)) = sampled() else { return };
         for (k, overlap) in (0..).zip(&overlaps) {
             let traced =
                 |sample: &Sample| exact_overlap(&finished.cpu, &finished.channels, k, sample.between);
-            // Neither on nor off of a sample during which it changed.
-            let told: Vec<_> = overlap
+            // Samples during which the signal changed are neither on nor off, and are left out.
+            let unchanged: Vec<_> = overlap
                 .samples
                 .iter()
                 .map(|s| (s.on, traced(s)))
                 .filter(|s| s.1 == 0.0 || s.1 == 1.0)
                 .collect();
-            let wrong = told.iter().filter(|(on, traced)| *on != (*traced == 1.0)).count();
-            assert!(told.len() > 500, "{} of {}", told.len(), overlap.samples.len());
-            // A wire that was switched has its mark in the trace a moment later, before which its thread may lose the
-            // CPU.
-            assert!(wrong <= 5, "k = {k}: {wrong} of {}", told.len());
+            let wrong = unchanged.iter().filter(|(on, traced)| *on != (*traced == 1.0)).count();
+            assert!(unchanged.len() > 500, "{} of {}", unchanged.len(), overlap.samples.len());
+            // The trace records a switch a moment after the wire has changed, and the thread may lose the CPU in between.
+            assert!(wrong <= 5, "k = {k}: {wrong} of {}", unchanged.len());
         }
     }
 
@@ -186,7 +184,7 @@ mod tests {
                 );
             }
             let truth = exact_overlap(&finished.cpu, &finished.channels, k, overlap.window);
-            // Four deviations of 512 samples.
+            // Four standard deviations of a fraction of 512 samples.
             assert!(
                 (overlap.fraction.estimate - truth).abs() < 0.1,
                 "k = {k}: {truth} {:?}",

@@ -10,16 +10,16 @@ use std::io::Write;
 use std::time::{Duration, SystemTime};
 use syscost_platform::error::{Error, Result};
 
-/// What a line of a log says of an event.
+/// The part of a log line that describes the event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Logged {
-    /// The time of the machine's clock, since 1970.
+    /// The reading of the machine's clock, as time since 1970.
     pub clock: Duration,
-    /// The description.
+    /// The description of the event.
     pub text: String,
 }
 
-/// A stream that writes each event as a line and keeps none.
+/// A stream that writes each event to a log as a line, and keeps none in memory.
 ///
 /// ```
 /// use syscost_technique::logical_time::{Detail, EventLog};
@@ -39,25 +39,25 @@ pub struct EventLog<W> {
 }
 
 impl<W: Write> EventLog<W> {
-    /// A log of the stream with this number, up to a level of detail. Each stream needs a number of its own, also the one
-    /// of a program that starts again: its logical time begins at 0.
+    /// A log of the stream with this number, up to a level of detail. The number must be unique. A program that starts again
+    /// needs a new number, since its logical time begins at 0.
     pub fn new(number: usize, detail: Detail, to: W) -> Self {
         Self { stream: Stream::new(number, detail), to }
     }
 
-    /// Logs an event that has nothing to do with other streams.
+    /// Logs an event that concerns its own stream only.
     ///
     /// # Errors
-    /// The line cannot be written.
+    /// An error where the line cannot be written.
     pub fn record(&mut self, detail: Detail, text: &str) -> Result<()> {
         self.stream.record(detail, logged(text));
         self.write_line()
     }
 
-    /// Logs that a message is sent. The stamp must travel with it.
+    /// Logs that a message is sent. The message must carry the returned stamp.
     ///
     /// # Errors
-    /// As of [`EventLog::record`].
+    /// The errors of [`EventLog::record`].
     pub fn send(&mut self, text: &str) -> Result<Stamp> {
         let sent = self.stream.send(logged(text));
         self.write_line().map(|()| sent)
@@ -66,16 +66,16 @@ impl<W: Write> EventLog<W> {
     /// Logs that the message with the stamp `sent` was received.
     ///
     /// # Errors
-    /// As of [`EventLog::record`].
+    /// The errors of [`EventLog::record`].
     pub fn receive(&mut self, sent: Stamp, text: &str) -> Result<()> {
         self.stream.receive(sent, logged(text));
         self.write_line()
     }
 
     fn write_line(&mut self) -> Result<()> {
-        // Beyond the level of detail there is none.
+        // Beyond the level of detail the stream keeps no event.
         let Some(event) = self.stream.events.pop() else { return Ok(()) };
-        // One call, so that lines of several programs in one file do not mix.
+        // One write call per line, so that lines of several programs in one file do not mix.
         let refused = |cause| Error::Kernel { call: "writing a line of the event log".into(), cause };
         self.to.write_all(format!("{event}\n").as_bytes()).map_err(refused)
     }
@@ -113,7 +113,7 @@ impl fmt::Display for Event<Logged> {
 /// Reads a line of a log.
 ///
 /// # Errors
-/// A sentence: which field is wrong, and what was expected.
+/// A sentence that names the wrong field and what was expected.
 pub fn parse_line(line: &str) -> std::result::Result<Event<Logged>, String> {
     let mut words = line.splitn(5, ' ');
     let mut word = || words.next().unwrap_or_default();
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn an_event_that_is_written_is_read_back() {
         let (mut client, mut server) = (Vec::new(), Vec::new());
         let mut asks = EventLog::new(0, Detail::Message, &mut client);
         let mut answers = EventLog::new(7, Detail::Machine, &mut server);
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_line_is_named_by_its_field() {
+    fn an_error_names_the_wrong_field_of_a_line() {
         for (line, field) in [
             ("", "the stamp"),
             ("1 machine local 0 a", "the stamp"),

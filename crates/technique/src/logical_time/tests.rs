@@ -2,9 +2,9 @@ use super::*;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use syscost_statistic::Random;
 
-/// The change of an account's balance: what it sends is taken from it, and what it receives is added.
+/// The change of an account's balance: a sent amount is subtracted, a received one is added.
 type Change = i64;
-/// When it was sent, and the amount.
+/// The stamp of the sending, and the amount.
 type Message = (Stamp, Change);
 const ACCOUNTS: usize = 4;
 const BALANCE: i64 = 1000;
@@ -26,7 +26,7 @@ fn run_bank(transfers: usize) -> Vec<Stream<Change>> {
                 mailbox.try_iter().for_each(|(sent, amount)| stream.receive(sent, amount));
             }
             drop(others);
-            // What is left in the mailbox stays in transit.
+            // Messages that are left in the mailbox stay in transit.
             (stream, mailbox)
         }
     };
@@ -35,7 +35,7 @@ fn run_bank(transfers: usize) -> Vec<Stream<Change>> {
     ended.into_iter().map(|(stream, _)| stream).collect()
 }
 
-/// The money of all accounts in a cut.
+/// The sum of the balances of all accounts in a cut.
 fn money(streams: &[Stream<Change>], events: &[usize]) -> i64 {
     ACCOUNTS as i64 * BALANCE + events_in(streams, events).map(|event| event.what).sum::<i64>()
 }
@@ -74,8 +74,8 @@ fn a_cause_comes_before_its_effect_and_a_stream_keeps_its_order() {
     }
 }
 
-/// Two streams, of which the second is idle until the message: after two events of each, the message was received and
-/// not sent.
+/// Two streams, of which the second is idle until the message. A cut after two events of each holds the reception of the
+/// message and not its sending.
 #[test]
 fn a_cut_at_equal_numbers_of_events_makes_money() {
     let (mut payer, mut payee) = (Stream::new(0, Detail::Machine), Stream::new(1, Detail::Machine));
@@ -94,7 +94,7 @@ fn a_cut_at_equal_numbers_of_events_makes_money() {
 }
 
 #[test]
-fn a_coarser_stream_keeps_the_order_of_what_it_keeps() {
+fn a_coarser_stream_keeps_the_order_of_its_events() {
     let run = |detail| {
         let (mut a, mut b) = (Stream::new(0, detail), Stream::new(1, detail));
         a.record(Detail::Machine, "a works");
@@ -126,7 +126,7 @@ fn streams() -> [Vec<Event<&'static str>>; 3] {
     [client, server, disk].map(|stream| stream.events().to_vec())
 }
 
-/// What is released after each of these arrivals.
+/// The events that are released after each of these arrivals.
 fn released(arrivals: &[&[Event<&'static str>]]) -> Vec<Vec<&'static str>> {
     let mut order = CausalOrder::default();
     let arrive = |events: &&[Event<&'static str>]| {
@@ -137,7 +137,7 @@ fn released(arrivals: &[&[Event<&'static str>]]) -> Vec<Vec<&'static str>> {
 }
 
 #[test]
-fn an_effect_waits_for_its_cause_in_whatever_order_the_machines_answer() {
+fn an_effect_waits_for_its_cause_in_any_order_of_arrival() {
     let [client, server, disk] = streams();
     let whole = ["ask", "asked", "write", "answer", "written", "answered"];
     for arrivals in [[&client, &server, &disk], [&disk, &server, &client], [&server, &disk, &client]] {
@@ -155,7 +155,7 @@ fn an_effect_waits_for_its_cause_in_whatever_order_the_machines_answer() {
 }
 
 #[test]
-fn what_is_held_back_is_named_with_what_it_waits_for() {
+fn a_held_back_stream_is_listed_with_the_message_it_waits_for() {
     let [client, server, _] = streams();
     let mut order = CausalOrder::default();
     server.iter().for_each(|event| order.add(event.clone()));
@@ -167,7 +167,7 @@ fn what_is_held_back_is_named_with_what_it_waits_for() {
 fn a_repetition_is_dropped_and_a_cause_before_the_beginning_is_not_waited_for() {
     let [client, server, _] = streams();
     assert_eq!(released(&[&client[..1], &client[..1]]), [vec!["ask"], vec![]]);
-    // The client's log begins after it has asked.
+    // The client's log begins after its request.
     let mut later = Stream::new(0, Detail::Machine);
     later.last.time = client[0].stamp.time;
     later.record(Detail::Machine, "later");

@@ -16,31 +16,31 @@ use syscost_platform::shared::Words;
 pub struct Paging {
     /// The length of the window.
     pub window: Duration,
-    /// Reads of pages: the work that was done.
+    /// The number of page reads, which measures the work done.
     pub touches: u64,
-    /// Page-ins.
+    /// The number of page-ins.
     pub page_ins: u64,
-    /// Their total time.
+    /// The total time of the page-ins.
     pub waited: Duration,
 }
 
 impl Paging {
-    /// Reads per second.
+    /// Page reads per second.
     pub fn throughput(&self) -> f64 {
         self.touches as f64 / self.window.as_secs_f64()
     }
 
-    /// F: the mean time between two page-ins; `None` without any.
+    /// F: the mean time between two page-ins; `None` without a page-in.
     pub fn mean_fault_interval(&self) -> Option<Duration> {
         (self.page_ins > 0).then(|| self.window.div_f64(self.page_ins as f64))
     }
 
-    /// S: the mean time of a page-in; `None` without any.
+    /// S: the mean time of a page-in; `None` without a page-in.
     pub fn mean_page_in_time(&self) -> Option<Duration> {
         (self.page_ins > 0).then(|| self.waited.div_f64(self.page_ins as f64))
     }
 
-    /// S/F: the mean number of jobs that waited for the paging device.
+    /// S/F: the mean number of jobs that waited for the paging device during the window.
     pub fn mean_queue_length(&self) -> f64 {
         self.waited.as_secs_f64() / self.window.as_secs_f64()
     }
@@ -53,17 +53,17 @@ pub struct Computer {
     /// Counts of each job at the end of the last window: reads, page-ins, nanoseconds.
     seen: Vec<[u32; 3]>,
     since: Instant,
-    /// Dropped after the jobs: only an empty group can be removed.
+    /// Dropped after the jobs, since only an empty group can be removed.
     memory: MemoryGroup,
 }
 
 impl Computer {
-    /// Starts `count` jobs on the CPU `on`, all suspended, with files in `directory` and `memory` bytes for all of
-    /// them.
+    /// Starts `count` jobs on the CPU `on`, all of them suspended. Their files are in `directory`, and all jobs share
+    /// `memory` bytes.
     ///
     /// # Errors
-    /// [`Error::Missing`] where there is no disk, no space or no control group; [`Error::Usage`] for no job or too
-    /// many.
+    /// [`Error::Missing`] where there is no disk, no space or no control group; [`Error::Usage`] if `count` is 0 or too
+    /// large.
     pub fn start(directory: &Path, memory: u64, count: usize, job: Job, on: usize) -> Result<Self> {
         if !(1..=Account::MOST).contains(&count) {
             return Err(Error::Usage(format!("{count} jobs: expected 1 to {}", Account::MOST)));
@@ -86,12 +86,12 @@ impl Computer {
         Ok(Self { jobs, words, seen: vec![[0; 3]; count], since: Instant::now(), memory: group })
     }
 
-    /// All jobs.
+    /// The number of all jobs.
     pub fn job_count(&self) -> usize {
         self.jobs.process_count()
     }
 
-    /// Jobs that run: the degree of multiprogramming.
+    /// The number of running jobs: the degree of multiprogramming.
     pub fn degree(&self) -> usize {
         self.jobs.running_count()
     }
@@ -104,7 +104,7 @@ impl Computer {
     /// Lets the first `degree` jobs run and suspends the others.
     ///
     /// # Errors
-    /// [`Error::Kernel`] where one has ended.
+    /// [`Error::Kernel`] where one of the jobs has ended.
     pub fn run_first(&mut self, degree: usize) -> Result<()> {
         self.jobs.run_first(degree)
     }
@@ -136,7 +136,7 @@ mod tests {
     use syscost_platform::testing::print_skipped;
 
     #[test]
-    fn two_jobs_that_do_not_fit_page_and_one_that_does_not() {
+    fn two_jobs_that_do_not_fit_page_and_one_that_fits_does_not() {
         let directory = tempfile::tempdir().expect("a directory");
         let job = Job { bytes: 4 << 20, touches: 100, turns: 500, wait: Duration::ZERO };
         let on = cpu::allowed_cpus()[0];
@@ -147,7 +147,7 @@ mod tests {
         let group = computer.memory.directory().to_owned();
         let mut settled = |degree| {
             computer.run_first(degree).expect("they run");
-            // The file comes in first, and what was there goes.
+            // In the first window the job's file is read in, and older pages are evicted.
             computer.measure_paging(Duration::from_millis(400));
             computer.measure_paging(Duration::from_millis(400))
         };
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_numbers_of_a_window_are_what_their_names_say() {
+    fn throughput_fault_interval_and_page_in_time_follow_from_the_counts() {
         let paging = Paging {
             window: Duration::from_millis(100),
             touches: 5_000,
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn an_account_has_room_for_so_many() {
+    fn more_jobs_than_accounts_are_refused() {
         let refused = Computer::start(
             Path::new("."),
             1 << 20,

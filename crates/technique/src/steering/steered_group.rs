@@ -1,17 +1,18 @@
-//! A manager steers the monitors of several processes at one logical time.
+//! A manager that steers the monitors of several processes at one logical time.
 //!
-//! A process that holds a [`SteeredMonitor`] joins by a TCP connection, and leaves by closing it. The manager makes a request in
-//! two steps. First each member checks the request, stops sampling, and answers its logical time. If all accept, the request
-//! takes effect at the time after the greatest of these: each member advances its clock to that time, so that its samples
-//! before and after the request lie on the same sides of one time as those of all others. If a member refuses, does not answer
-//! or leaves, the manager abandons the request, and no member changes anything.
+//! A process with a [`SteeredMonitor`] joins by a TCP connection, and leaves by closing it. The manager makes a request in
+//! two steps. First each member checks the request, stops sampling, and reports its logical time. If all members accept, the
+//! request takes effect at the time after the greatest reported time. Each member advances its clock to that time, so that
+//! one logical time separates the samples before the request from those after it, in all members. If a member refuses, does
+//! not answer or leaves, the manager abandons the request, and no member changes its settings.
 //!
-//! Each member also answers for which time its last change was made. One that was changed by its own program, or missed a
-//! change, is *inconsistent*: the request is abandoned, and the member is excluded until it joins again. A process that joins takes
-//! over the settings of the group before it counts as a member.
+//! Each member also reports the logical time of its last change. A member that its own program changed, or that missed a
+//! change, is *inconsistent*: the manager abandons the request and excludes the member until it joins again. A process that
+//! joins takes over the settings of the group before it counts as a member.
 //!
-//! A line of text is one message: `join NAME`, `prepare period NANOSECONDS`, `prepare detail LEVEL`, `ready TIME CHANGED`, `refused
-//! REASON`, `apply TIME`, `applied TIME` and `abandon`. The connections have no password: use addresses that you trust.
+//! Each message is a line of text: `join NAME`, `prepare period NANOSECONDS`, `prepare detail LEVEL`, `ready TIME CHANGED`,
+//! `refused REASON`, `apply TIME`, `applied TIME` and `abandon`. The connections have no password: use addresses that you
+//! trust.
 
 use super::{DetailLevel, Request, SteeredMonitor, Stretch};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
@@ -21,26 +22,26 @@ use std::time::Duration;
 use syscost_platform::error::{Error, Result};
 use syscost_platform::inert::neutralize_line;
 
-/// The longest message, bytes, and the longest name and reason in messages to the user, characters.
+/// The maximum length of a message, bytes, and of a name or a reason in messages to the user, characters.
 const LONGEST: u64 = 512;
 const SHOWN: usize = 200;
-/// A member that has stopped sampling for a request goes on after this time, if the manager does not decide: longer than the
-/// patience of a manager with some silent members.
+/// A member that has stopped sampling for a request resumes after this time if the manager does not decide. The time is
+/// longer than a manager waits for several silent members.
 const HOLD: Duration = Duration::from_secs(60);
 
 /// A request that took effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Steered {
-    /// The logical time at which it did, in each of its members.
+    /// The logical time at which it took effect, in each of its members.
     pub time: u64,
-    /// Their names.
+    /// The names of the members in which it took effect.
     pub members: Vec<String>,
 }
 
 /// The manager of a group of processes.
 pub struct Manager {
     listener: TcpListener,
-    /// The longest wait for a member.
+    /// The longest time for which it waits for an answer of a member.
     patience: Duration,
     members: Vec<Member>,
     /// The logical time of the last request that took effect, and the last request of each kind.
@@ -60,16 +61,16 @@ impl Manager {
         Ok(Self { listener, patience, members: Vec::new(), changed: 0, settings: Vec::new() })
     }
 
-    /// The address at which it listens.
+    /// The address at which the manager listens.
     ///
     /// # Errors
-    /// The kernel does not say.
+    /// An error where the kernel does not report the address.
     pub fn address(&self) -> Result<SocketAddr> {
         self.listener.local_addr().map_err(|cause| Error::Kernel { call: "getsockname".into(), cause })
     }
 
     /// Removes the members that have left, gives the settings of the group to the processes that have joined, and returns the
-    /// names of all members. A process that does not speak the protocol does not become one.
+    /// names of all members. A process that does not speak the protocol does not become a member.
     pub fn update_members(&mut self) -> Vec<String> {
         self.members.retain(Member::is_connected);
         while let Ok((stream, _)) = self.listener.accept() {
@@ -94,19 +95,19 @@ impl Manager {
         Ok(member)
     }
 
-    /// Makes a request of all members, which takes effect in all of them at one logical time. A member that leaves at the last
-    /// moment is missing in the result.
+    /// Makes a request of all members, which takes effect in all of them at one logical time. A member that leaves after it
+    /// has accepted is missing in the result.
     ///
     /// # Errors
-    /// The request took effect in none: [`Error::Usage`] if a member refuses it, if it is for another event, or if there is no
-    /// member; [`Error::Disturbed`] if a member does not answer or is inconsistent. Such a member is excluded.
+    /// The request took effect in no member. [`Error::Usage`] if a member refuses it, if it is for another event, or if there
+    /// is no member. [`Error::Disturbed`] if a member does not answer or is inconsistent; that member is excluded.
     pub fn request(&mut self, request: &Request) -> Result<Steered> {
         let Some(text) = request_text(request).filter(|_| !self.members.is_empty()) else {
             let expected = "a period or a level of detail, for one process that has joined or more";
             return Err(Error::Usage(format!("a steering request to other processes: expected {expected}")));
         };
         let time = self.prepare_all(&text)? + 1;
-        // A message that cannot be sent is followed by an answer that does not come.
+        // If a message cannot be sent, its answer does not arrive, which excludes the member below.
         self.send_all(&format!("apply {time}"));
         self.members.retain_mut(|member| member.receive("applied ").is_ok_and(|at| at == time.to_string()));
         self.changed = time;
@@ -115,7 +116,8 @@ impl Manager {
         Ok(Steered { time, members: self.members.iter().map(|member| member.name.clone()).collect() })
     }
 
-    /// The greatest logical time of all members, which have accepted the request and wait for the decision.
+    /// Asks all members to prepare, and returns their greatest logical time. All have then accepted and wait for the
+    /// decision.
     fn prepare_all(&mut self, text: &str) -> Result<u64> {
         self.send_all(&format!("prepare {text}"));
         let (mut latest, mut fault, group) = (self.changed, None, self.changed);
@@ -156,7 +158,7 @@ struct Member {
     stream: BufReader<TcpStream>,
 }
 
-/// What a member answers to a request.
+/// A member's answer to a request.
 enum Vote {
     Ready { time: u64, changed: u64 },
     Refused(String),
@@ -167,7 +169,7 @@ impl Member {
         let stream = self.stream.get_ref();
         let _ = stream.set_nonblocking(true);
         let peeked = stream.peek(&mut [0]);
-        // Between two requests a member says nothing.
+        // A member sends nothing between two requests.
         stream.set_nonblocking(false).is_ok() && peeked.is_err_and(|e| e.kind() == ErrorKind::WouldBlock)
     }
 
@@ -175,7 +177,7 @@ impl Member {
         send_line(&mut self.stream, line)
     }
 
-    /// The rest of a message that begins so.
+    /// Receives a message that begins with `begin`, and returns the rest of it.
     fn receive(&mut self, begin: &str) -> io::Result<String> {
         let line = receive_line(&mut self.stream)?;
         line.strip_prefix(begin).map(str::to_owned).ok_or_else(|| unexpected(begin, &line))
@@ -195,7 +197,7 @@ impl Member {
     }
 }
 
-/// A logical time; one that no process can have reached is none.
+/// Parses a logical time; `None` also for a time that no process can have reached.
 fn parse_time(word: &str) -> Option<u64> {
     word.parse().ok().filter(|time| *time < 1 << 62)
 }
@@ -218,7 +220,7 @@ fn unexpected(expected: &str, line: &str) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, format!("expected {expected}, found `{found}`"))
 }
 
-/// A request as text; the condition of an event does not travel.
+/// A request as text; `None` for an event, whose condition has no text form.
 fn request_text(request: &Request) -> Option<String> {
     match request {
         Request::Period(period) => Some(format!("period {}", period.as_nanos())),
@@ -238,16 +240,17 @@ fn parse_request(text: &str) -> Option<Request> {
 }
 
 impl<const N: usize> SteeredMonitor<N> {
-    /// Joins the group of a manager under a name, and does what it asks for until one of them closes the connection. `ended` is
-    /// given what was collected before each change.
+    /// Joins the group of a manager under a name, and applies its requests until one side closes the connection. `ended`
+    /// receives the stretch that each change ended.
     ///
     /// # Errors
-    /// [`Error::Kernel`] where the manager cannot be reached or says something else; as of [`SteeredMonitor::request`].
+    /// [`Error::Kernel`] where the manager cannot be reached or violates the protocol; the errors of
+    /// [`SteeredMonitor::request`].
     pub fn follow(&self, manager: SocketAddr, name: &str, mut ended: impl FnMut(Stretch<N>)) -> Result<()> {
         let failed = |cause| Error::Kernel { call: format!("steering by the manager at {manager}"), cause };
         let mut stream = BufReader::new(TcpStream::connect(manager).map_err(failed)?);
         stream.get_ref().set_nodelay(true).map_err(failed)?;
-        // The settings of an earlier group do not count.
+        // Settings from an earlier group do not count as changes of this one.
         self.lock()?.changed = 0;
         send_line(&mut stream, &format!("join {}", neutralize_line(name, SHOWN))).map_err(failed)?;
         while let Ok(line) = receive_line(&mut stream) {
@@ -260,7 +263,7 @@ impl<const N: usize> SteeredMonitor<N> {
         Ok(())
     }
 
-    /// Answers a request, and applies it if the manager decides so. No sample is taken meanwhile.
+    /// Answers a request, and applies it if the manager decides so. No sample is taken during the call.
     fn vote(&self, request: &Request, stream: &mut BufReader<TcpStream>) -> Result<Option<Stretch<N>>> {
         let mut collector = self.lock()?;
         if let Err(why) = collector.check(request) {
