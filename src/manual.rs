@@ -15,7 +15,7 @@ macro_rules! topics {
 }
 
 topics! {
-    glossary method clock claims comparing reboots guests instructions why machines ci counts
+    glossary method clock claims comparing reboots guests instructions why machines ci counts commands
     tracking histories records series events html curves copies remote displacement counters
     techniques library layout elsewhere limits
 }

@@ -1,7 +1,7 @@
 //! `syscost gate`: an exit code for continuous integration.
 
 use super::archive::Archive;
-use super::flag::{AllocationLimit, Filter, Home, Measuring};
+use super::flag::{AllocationLimit, CountLimit, Filter, Home, Measuring};
 use super::judging::{Compared, Judging};
 use super::sides::{self, Manner, Pairs, Sides, parse_share, save_pairs};
 use super::{page, record};
@@ -58,6 +58,10 @@ pub struct Args {
     /// With --instructions: up to this share more is let through
     #[arg(long, value_name = "PERCENT", default_value = "0%", value_parser = parse_share)]
     max_more_instructions: f64,
+    /// Fail if a case has more of a count than this: a number, as in system-calls=0, or a share, as in page-faults=2%. What a command
+    /// counts, `syscost help commands` lists
+    #[arg(long, value_name = "NAME=LIMIT", value_delimiter = ',', value_parser = CountLimit::parse, conflicts_with = "baseline")]
+    max_more: Vec<CountLimit>,
     #[command(flatten)]
     measuring: Measuring,
     /// Seed of everything random
@@ -110,6 +114,9 @@ fn compare_builds(args: &Args) -> Result<Compared> {
     let notes = paired.notes.iter().cloned().chain(layout).chain(group_sentences(of_cases)).collect();
     let mut findings = findings_from_pairs(&paired, &rows);
     mark_grown(&mut findings, args.allocations.exceeded(changes_of_pairs(ALLOCATIONS, &paired))?);
+    for limit in &args.max_more {
+        mark_grown(&mut findings, limit.exceeded(&paired)?);
+    }
     Ok((findings, notes))
 }
 
@@ -148,7 +155,8 @@ pub fn allocation_changes(archive: &Archive, names: [&OsStr; 2]) -> Result<Vec<C
 fn mark_grown(findings: &mut [Finding], grown: Vec<CountChange>) {
     for change in grown {
         if let Some(finding) = findings.iter_mut().find(|finding| finding.id == change.id) {
-            finding.grown = Some(change.sentence());
+            let before = finding.grown.take().map_or(String::new(), |before| before + "; ");
+            finding.grown = Some(before + &change.sentence());
         }
     }
 }

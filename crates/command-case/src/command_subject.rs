@@ -8,13 +8,16 @@ use crate::platform::process::usage::{TreeUsage, children};
 use crate::platform::ptrace::{TreeCalls, count_tree_calls};
 use nix::sys::prctl::set_child_subreaper;
 use std::collections::BTreeMap;
+use std::time::Duration;
 use syscalls::Sysno;
 use syscost_engine::case::{Found, Place, Report, Subject};
 use syscost_engine::clock::{Clock, Ticks};
 use syscost_engine::record::{EventRate, Interval};
 
 /// Executions whose counts are kept in the process that proves the case.
-const COUNTED: usize = 3;
+const COUNTED: usize = 2;
+/// The most time that a traced execution may take.
+const TRACED: Duration = Duration::from_secs(30);
 /// A first execution that uses this many times the CPU time of the later ones found no answer that they found …
 const FIRST_RATIO: f64 = 1.5;
 /// … if it is also this much longer, ns: pages of the program that are read from a disk cost less CPU time.
@@ -97,13 +100,11 @@ impl CommandSubject {
     /// The system calls of one execution, or why they are unknown.
     fn count_calls(&self) -> Result<std::result::Result<TreeCalls, String>> {
         run_untimed(&self.spec, "prepare", self.spec.prepare.as_ref())?;
-        // Each call is two stops of some microseconds.
-        let limit = self.spec.limit() * 20;
-        let counted = count_tree_calls(&mut command(&self.spec, &self.outputs)?, limit);
+        let counted = count_tree_calls(&mut command(&self.spec, &self.outputs)?, TRACED);
         run_untimed(&self.spec, "clean", self.spec.clean.as_ref())?;
         Ok(match counted {
             Ok(Some(calls)) => Ok(calls),
-            Ok(None) => Err("it takes too long under ptrace".into()),
+            Ok(None) => Err(format!("it takes more than {} s under ptrace", TRACED.as_secs())),
             Err(error) => Err(error.to_string()),
         })
     }
@@ -157,7 +158,9 @@ fn call_rates(executions: &[TreeCalls]) -> Vec<EventRate> {
     }
     let all: Vec<f64> = executions.iter().map(|tree| tree.calls.values().sum::<u64>() as f64).collect();
     let created: Vec<f64> = executions.iter().map(|tree| tree.created as f64).collect();
-    let totals = [rate("system calls".into(), &all), rate("tasks created".into(), &created)];
+    let peak: Vec<f64> = executions.iter().map(|tree| tree.peak_kib as f64).collect();
+    let totals = [("peak-memory-kib", peak), ("tasks-created", created), ("system-calls", all)];
+    let totals = totals.map(|(name, counts)| rate(name.into(), &counts));
     totals.into_iter().chain(by_name.into_iter().map(|(name, counts)| rate(name, &counts))).collect()
 }
 
@@ -176,16 +179,16 @@ impl Subject for CommandSubject {
             rate(name.into(), &used.iter().map(|usage| value(usage) as f64).collect::<Vec<_>>())
         };
         let mut rates = vec![
-            of_usage("page faults", |usage| usage.minor_faults + usage.major_faults),
+            of_usage("page-faults", |usage| usage.minor_faults + usage.major_faults),
             of_usage("waits", |usage| usage.voluntary_switches),
-            of_usage("blocks read", |usage| usage.blocks_read),
-            of_usage("blocks written", |usage| usage.blocks_written),
+            of_usage("blocks-read", |usage| usage.blocks_read),
+            of_usage("blocks-written", |usage| usage.blocks_written),
         ];
         let counted = self.on_all_cpus(|subject| Ok([subject.count_calls()?, subject.count_calls()?]))?;
         match counted {
             [Ok(one), Ok(other)] => rates.extend(call_rates(&[one, other])),
             [Err(why), _] | [_, Err(why)] => {
-                rates.push(EventRate { name: "system calls".into(), rate: None, remark: Some(why) });
+                rates.push(EventRate { name: "system-calls".into(), rate: None, remark: Some(why) });
             }
         }
         Ok(rates)
@@ -196,7 +199,6 @@ impl Subject for CommandSubject {
         let found = vec![
             Found::new("user", "ns", values(|usage| 1e3 * usage.user_us as f64)),
             Found::new("system", "ns", values(|usage| 1e3 * usage.system_us as f64)),
-            Found::new("peak memory", "MiB", values(|usage| usage.peak_bytes as f64 / f64::from(1 << 20))),
         ];
         let (mut evidence, mut unchecked) = (Vec::new(), Vec::new());
         match self.output_sentence() {

@@ -7,9 +7,11 @@ use crate::platform::host_address::resolve_host;
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use syscost_analysis::study::exact_count::CountChange;
+use syscost_analysis::record::paired::Paired;
+use syscost_analysis::study::exact_count::{CountChange, changes_of_pairs};
 use syscost_build::revision::Recipe;
 use syscost_engine::Group;
 use syscost_engine::case::Scale;
@@ -234,6 +236,60 @@ impl AllocationLimit {
             ));
         }
         changes.retain(|change| change.least_growth() > f64::from(limit));
+        Ok(changes)
+    }
+}
+
+/// How much more of a count a case may have: `NAME=N` or `NAME=P%`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CountLimit {
+    name: String,
+    /// A number, or a share of what it was.
+    limit: std::result::Result<f64, f64>,
+}
+
+impl CountLimit {
+    /// Parses it.
+    ///
+    /// # Errors
+    /// It has no name, or its limit is no number of at least 0.
+    pub fn parse(text: &str) -> Result<Self> {
+        let wrong = || {
+            Error::Usage(format!(
+                "{text:?} is no limit of a count: expected a name and a number or a share, such as system-calls=0 or \
+                 peak-memory-kib=2%"
+            ))
+        };
+        let (name, limit) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(wrong)?;
+        let number = |text: &str| {
+            let number = text.trim().parse::<f64>().ok();
+            number.filter(|n| (0.0..f64::INFINITY).contains(n)).ok_or_else(wrong)
+        };
+        let limit = match limit.strip_suffix('%') {
+            Some(share) => Err(number(share)? / 100.0),
+            None => Ok(number(limit)?),
+        };
+        Ok(Self { name: name.trim().to_owned(), limit })
+    }
+
+    /// The changes of this count that exceed the limit.
+    ///
+    /// # Errors
+    /// No case has this count on both sides.
+    pub fn exceeded(&self, paired: &Paired) -> Result<Vec<CountChange>> {
+        let mut changes = changes_of_pairs(&self.name, paired);
+        if changes.is_empty() {
+            let known = paired.cases.iter().flat_map(|case| case.counts.iter().flatten());
+            let names: BTreeSet<_> = known.map(|count| count.name.as_str()).collect();
+            let names = Vec::from_iter(names).join(", ");
+            return Err(Error::Missing(format!(
+                "no case has {} counted on both sides; counted here: {names}",
+                self.name
+            )));
+        }
+        changes.retain(|change| {
+            change.least_growth() > self.limit.unwrap_or_else(|share| share * change.old.high)
+        });
         Ok(changes)
     }
 }

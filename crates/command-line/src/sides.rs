@@ -116,7 +116,10 @@ pub fn compare_sides(filter: &Filter, sides: &Sides, manner: &Manner, home: &Pat
         !manner.no_canaries,
         home,
         |testbed, contest, ids, lone, schedule| {
-            announce_pairs(ids.len(), ["case", "cases"], contest.plan.rule);
+            // How long a command takes is not known yet.
+            if !sides.have_commands() {
+                announce_pairs(ids.len(), ["case", "cases"], contest.plan.rule);
+            }
             let bar = Bar::new(ids.len());
             let mut keep = |paired: &Paired| save_pairs(home, paired, &mut file).map(drop);
             let compared =

@@ -294,7 +294,7 @@ pub(crate) fn fork_stopped_child(body: impl FnOnce()) -> Result<Traced> {
     let mut child = Traced { pid: child, reaped: false, _beside_tracer };
     match child.wait_for_stop()? {
         Stop::Signal(Signal::SIGSTOP) => {
-            // By this option, requested stops at system calls can be told from stops by signals.
+            // By this option, requested stops at system calls differ from stops by signals.
             ptrace::setoptions(child.pid, ptrace::Options::PTRACE_O_TRACESYSGOOD)
                 .map_err(|e| Error::from_errno("ptrace setoptions", e))?;
             Ok(child)

@@ -102,7 +102,7 @@ impl Launch {
         spawned.map_err(|e| self.start_error(e))
     }
 
-    /// The error for a side that cannot be started. A file that is no program is an error of the user, who named it.
+    /// The error for a side that cannot be started. The user has named the file: one that is no program is an error of usage.
     fn start_error(&self, cause: io::Error) -> Error {
         match cause.kind() {
             ErrorKind::PermissionDenied => Error::Usage(format!(

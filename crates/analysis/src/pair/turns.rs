@@ -16,6 +16,8 @@ use syscost_engine::trial::{CaseEnd, SampledStacks, Turn};
 const PATIENCE: Duration = Duration::from_secs(20);
 /// [`PATIENCE`] while a side proves its case: single-stepping and a sweep, repeated up to four times.
 const PATIENCE_OF_PROOF: Duration = Duration::from_secs(90);
+/// [`PATIENCE`] for a command, whose side itself ends an execution that takes too long, within a day.
+const PATIENCE_OF_COMMAND: Duration = Duration::from_secs(2 * 86_400);
 /// Largest random padding of a side's environment, bytes: one page, because it shifts the stack within a page.
 const PADDING: usize = 4096;
 /// Number of consecutive turns of each side that are compared as a block: two blocks of ABBA or BAAB, which even out a drift.
@@ -47,6 +49,10 @@ impl Shape {
     const ROUNDS: f64 = 40.0;
     /// The fewest turns, for an operation so long that [`Self::ROUNDS`] turns would take seconds.
     const FEWEST_ROUNDS: f64 = 6.0;
+    /// [`Self::FEWEST_ROUNDS`] of an operation that takes at least [`Self::LONG_NS`].
+    const FEWEST_LONG_ROUNDS: f64 = 2.0;
+    /// So long that nothing of a former turn is left in a cache.
+    const LONG_NS: f64 = 50e6;
 
     /// The shape for these sides: that of the slower side.
     pub fn for_sides(sides: &[Ready]) -> Self {
@@ -60,7 +66,8 @@ impl Shape {
         let batch_ns = iterations * iteration_ns;
         let batches = (BATCHES * Self::BATCH_NS / batch_ns).round().clamp(1.0, BATCHES);
         let asked_ns = Self::ROUNDS * BATCHES * Self::BATCH_NS;
-        let rounds = (asked_ns / (batches * batch_ns)).round().clamp(Self::FEWEST_ROUNDS, Self::ROUNDS);
+        let fewest = if batch_ns < Self::LONG_NS { Self::FEWEST_ROUNDS } else { Self::FEWEST_LONG_ROUNDS };
+        let rounds = (asked_ns / (batches * batch_ns)).round().clamp(fewest, Self::ROUNDS);
         Self { rounds: rounds as usize, batches: batches as usize, iterations: iterations as u64 }
     }
 }
@@ -94,6 +101,11 @@ pub struct PairSpec<'a> {
 }
 
 impl PairSpec<'_> {
+    /// Silence after which a side counts as hung, where it is `usual` for an operation.
+    fn patience(&self, usual: Duration) -> Duration {
+        if self.case.starts_with("command/") { PATIENCE_OF_COMMAND } else { usual }
+    }
+
     fn draw(&self, padding: usize) -> Draw {
         Draw { padding, link: self.link }
     }
@@ -144,7 +156,7 @@ pub fn run_pair_by_turns(spec: &PairSpec<'_>, random: &mut Random) -> CaseResult
     let shape = spec.shape.unwrap_or_else(|| Shape::for_sides(&ready));
     let mut turns = [Vec::new(), Vec::new()];
     for side in turn_order(shape.rounds, random) {
-        turns[side].push(run_turn(&mut sides[side], shape)?);
+        turns[side].push(run_turn(&mut sides[side], spec, shape)?);
     }
     let samples = [take_samples(&mut sides[0], spec)?, take_samples(&mut sides[1], spec)?];
     Ok(Pair { shape, ready, turns, samples })
@@ -218,7 +230,7 @@ pub(super) fn run_half(
     let ready = prepare_case(&mut side, at, spec)?;
     let shape = shape.unwrap_or_else(|| Shape::for_sides(std::slice::from_ref(&ready)));
     let turns =
-        (0..shape.rounds).map(|_| run_turn(&mut side, shape)).collect::<std::result::Result<_, _>>()?;
+        (0..shape.rounds).map(|_| run_turn(&mut side, spec, shape)).collect::<std::result::Result<_, _>>()?;
     let samples = take_samples(&mut side, spec)?;
     Ok(Half { ready, shape, turns, samples })
 }
@@ -236,7 +248,7 @@ fn prepare_case(side: &mut Side, at: usize, spec: &PairSpec<'_>) -> CaseResult<R
         instructions: false,
         sampled: spec.sampled,
     };
-    let patience = if spec.shape.is_none() { PATIENCE_OF_PROOF } else { PATIENCE };
+    let patience = spec.patience(if spec.shape.is_none() { PATIENCE_OF_PROOF } else { PATIENCE });
     request_preparation(side, request, patience)
 }
 
@@ -254,11 +266,11 @@ pub(super) fn request_preparation(
     }
 }
 
-fn run_turn(side: &mut Side, shape: Shape) -> CaseResult<Turn> {
+fn run_turn(side: &mut Side, spec: &PairSpec<'_>, shape: Shape) -> CaseResult<Turn> {
     let Shape { iterations, batches, .. } = shape;
     let before = side.taken_time();
     side.send_request(&Request::Turn { iterations, batches }).map_err(CaseEnd::CutShort)?;
-    match side.receive_response(PATIENCE).map_err(CaseEnd::CutShort)? {
+    match side.receive_response(spec.patience(PATIENCE)).map_err(CaseEnd::CutShort)? {
         Response::Turn(turn) if turn.ticks.len() == batches && !turn.ticks.contains(&0) => {
             Ok(add_taken_time(turn, before, side.taken_time()))
         }

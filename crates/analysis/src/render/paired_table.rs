@@ -5,6 +5,7 @@ use super::guest_text::heading_lines;
 use super::sheet::{Column, LF, csv_table, markdown_table, number_cell};
 use crate::error::Result;
 use crate::record::paired::{Ended, Paired, Why};
+use crate::study::exact_count::count_sentence;
 use crate::study::sequential::{Row, layout_sentence};
 use serde_json::{Value, json};
 use std::cmp::Reverse;
@@ -180,6 +181,9 @@ impl PairedTable<'_> {
                 signed_percent(row.judgement.change.estimate)
             ));
         }
+        let counts =
+            self.paired.cases.iter().filter_map(|case| Some((case.id.as_str(), count_sentence(case)?)));
+        said.extend(group_sentences(counts));
         said.extend(why_skipped(self.paired));
         let notes = self
             .paired

@@ -1,12 +1,14 @@
 //! Counts per iteration that are the same in every run, such as allocations. They are compared as counts, never as times.
 
-use crate::record::paired::Paired;
+use crate::record::paired::{CasePairs, Paired};
 use std::collections::BTreeMap;
 use syscost_engine::record::{EventRate, Interval, Record, Verdict};
 
 /// The gap between the ranges of two sides, as a multiple of the sum of their widths, that is a change. Without a change, three
 /// executions a side have such a gap once in a thousand times, and five once in 100 000.
 const GAP: f64 = 2.0;
+/// The most counts that a sentence names.
+const MOST_NAMED: usize = 8;
 
 /// A count of one case on both sides.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,7 +16,7 @@ pub struct CountChange {
     /// `group/variant/parameter`.
     pub id: String,
     /// The name of the counted event in the record.
-    pub name: &'static str,
+    pub name: String,
     /// The count per iteration of the old side, with the range over its executions.
     pub old: Interval,
     /// The count per iteration of the new side, with the range over its executions.
@@ -65,10 +67,11 @@ fn count_text(count: Interval) -> String {
 }
 
 /// The changes of the count of this name, for each case that both sides counted in the same version.
-pub fn changes_between_records(name: &'static str, old: &[Record], new: &[Record]) -> Vec<CountChange> {
+pub fn changes_between_records(name: &str, old: &[Record], new: &[Record]) -> Vec<CountChange> {
     let [old, new] = [old, new].map(|records| counts_of_records(name, records));
     let both = new.into_iter().filter_map(|(key, new)| Some((key, *old.get(&key)?, new)));
-    both.map(|((id, _), old, new)| CountChange { id: id.to_owned(), name, old, new }).collect()
+    both.map(|((id, _), old, new)| CountChange { id: id.to_owned(), name: name.to_owned(), old, new })
+        .collect()
 }
 
 /// The count of each id and version over all of these records.
@@ -85,13 +88,52 @@ fn counts_of_records<'a>(name: &str, records: &'a [Record]) -> BTreeMap<(&'a str
 }
 
 /// The changes of the count of this name, for each case that both sides of these pairs counted in the same version.
-pub fn changes_of_pairs(name: &'static str, paired: &Paired) -> Vec<CountChange> {
+pub fn changes_of_pairs(name: &str, paired: &Paired) -> Vec<CountChange> {
     let compared = paired.cases.iter().filter(|case| case.versions[0] == case.versions[1]);
     let both = compared.filter_map(|case| {
         let [old, new] = case.counts.each_ref().map(|counts| rate_of(name, counts));
-        Some(CountChange { id: case.id.clone(), name, old: old?, new: new? })
+        Some(CountChange { id: case.id.clone(), name: name.to_owned(), old: old?, new: new? })
     });
     both.collect()
+}
+
+/// The names of what one of the sides has counted in this case, in A's order.
+fn counted_names(case: &CasePairs) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for count in case.counts.iter().flatten().filter(|count| count.rate.is_some()) {
+        if !names.contains(&count.name.as_str()) {
+            names.push(&count.name);
+        }
+    }
+    names
+}
+
+/// A sentence on the counts of a case that differ between the sides, largest difference first: `11 more statx (3, was 14)`. `None` if a
+/// side has no counts, or none differs. A name that one side lacks was not counted there once.
+pub fn count_sentence(case: &CasePairs) -> Option<String> {
+    if case.counts.iter().any(Vec::is_empty) {
+        return None;
+    }
+    let nothing = Interval::exactly(0.0);
+    let change = |name: &str| {
+        let [old, new] = case.counts.each_ref().map(|counts| rate_of(name, counts).unwrap_or(nothing));
+        CountChange { id: case.id.clone(), name: name.to_owned(), old, new }
+    };
+    let changed = |change: &CountChange| change.verdict(0.0).is_change();
+    let mut changes: Vec<_> = counted_names(case).into_iter().map(change).filter(changed).collect();
+    let size = |change: &CountChange| (change.new.estimate - change.old.estimate).abs();
+    changes.sort_by(|a, b| size(b).total_cmp(&size(a)));
+    let text = |change: &CountChange| {
+        let word = if change.new.estimate > change.old.estimate { "more" } else { "fewer" };
+        let difference = Interval::exactly(size(change));
+        let [old, new] = [change.old, change.new].map(count_text);
+        format!("{} {word} {} ({new}, was {old})", count_text(difference), change.name)
+    };
+    let all: Vec<_> = changes.iter().take(MOST_NAMED).map(text).collect();
+    let rest = changes.len().saturating_sub(MOST_NAMED);
+    let rest =
+        if rest > 0 { format!(", and {rest} more counts that `--format json` has") } else { String::new() };
+    (!all.is_empty()).then(|| format!("B counts {}{rest}", all.join(", ")))
 }
 
 fn rate_of(name: &str, counts: &[EventRate]) -> Option<Interval> {
@@ -101,7 +143,6 @@ fn rate_of(name: &str, counts: &[EventRate]) -> Option<Interval> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::paired::CasePairs;
     use syscost_engine::record::{ALLOCATIONS, Outcome, fixture_run};
 
     fn counted(low: f64, high: f64) -> Vec<EventRate> {
@@ -140,7 +181,7 @@ mod tests {
     fn a_verdict_is_exact_where_the_counts_are() {
         let exactly = Interval::exactly;
         let verdict = |old, new, threshold| {
-            CountChange { id: String::new(), name: ALLOCATIONS, old, new }.verdict(threshold)
+            CountChange { id: String::new(), name: ALLOCATIONS.into(), old, new }.verdict(threshold)
         };
         assert_eq!(verdict(exactly(1_000.0), exactly(1_000.0), 0.0), Verdict::Same);
         assert_eq!(verdict(exactly(1_000.0), exactly(1_001.0), 0.0), Verdict::Slower);
@@ -158,6 +199,24 @@ mod tests {
         let mut new = record(3.0, 3.0);
         new.groups.iter_mut().for_each(|group| group.version = "another".into());
         assert_eq!(changes_between_records(ALLOCATIONS, &[record(2.0, 2.0)], &[new]), []);
+    }
+
+    #[test]
+    fn counts_that_differ_are_named_and_one_that_a_side_lacks_is_zero_there() {
+        let count = |name: &str, low: f64, high: f64| EventRate {
+            name: name.into(),
+            rate: Some(Interval { estimate: low, low, high }),
+            remark: None,
+        };
+        let a = vec![count("read", 40.0, 40.0), count("page-faults", 200.0, 230.0), count("statx", 2.0, 2.0)];
+        let b =
+            vec![count("read", 51.0, 51.0), count("page-faults", 210.0, 215.0), count("openat", 1.0, 1.0)];
+        let case = CasePairs { id: "command/ab".into(), counts: [a, b], ..CasePairs::default() };
+        let sentence =
+            "B counts 11 more read (51, was 40), 2 fewer statx (0, was 2), 1 more openat (1, was 0)";
+        assert_eq!(count_sentence(&case).as_deref(), Some(sentence));
+        let alone = CasePairs { counts: [case.counts[0].clone(), Vec::new()], ..case };
+        assert_eq!(count_sentence(&alone), None);
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub trait Subject {
     /// repeated, and any other error if the subject cannot continue. After an error no number is saved.
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks>;
 
+    #[doc(hidden)]
     /// Events of an iteration that the subject counts by itself, each with its range over some iterations. Called once, in the process
     /// that proves the case, before anything is timed.
     ///

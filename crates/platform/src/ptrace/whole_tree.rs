@@ -25,6 +25,8 @@ pub struct TreeCalls {
     pub calls: BTreeMap<i64, u64>,
     /// Processes and threads that were created, without the first.
     pub created: u64,
+    /// The most memory that one of its processes had resident, KiB. `wait4` reports no less than what the process had that started it.
+    pub peak_kib: u64,
 }
 
 /// Runs a command under ptrace(2) and counts the system calls of all its processes. `None` if it takes longer than `limit`: it is
@@ -58,6 +60,7 @@ fn follow(root: Pid, limit: Duration) -> Result<Option<TreeCalls>> {
         .union(Options::PTRACE_O_TRACEVFORK)
         .union(Options::PTRACE_O_TRACECLONE)
         .union(Options::PTRACE_O_TRACEEXEC)
+        .union(Options::PTRACE_O_TRACEEXIT)
         .union(Options::PTRACE_O_EXITKILL);
     let until = Instant::now() + limit;
     let (mut tree, mut inside) = (TreeCalls::default(), BTreeSet::new());
@@ -65,7 +68,12 @@ fn follow(root: Pid, limit: Duration) -> Result<Option<TreeCalls>> {
     let mut alive = BTreeSet::from([root]);
     let mut is_set_up = false;
     while !alive.is_empty() {
-        let Some(status) = next_stop(&alive, until)? else { return Ok(None) };
+        let status = match next_stop(&alive, until)? {
+            Next::Stop(status) => status,
+            // A thread that executes a program takes the number of its process, and the end of its own is not reported.
+            Next::AllEnded => break,
+            Next::TooLate => return Ok(None),
+        };
         let Some(pid) = status.pid() else { continue };
         let deliver = match status {
             WaitStatus::Exited(..) | WaitStatus::Signaled(..) => {
@@ -91,7 +99,11 @@ fn follow(root: Pid, limit: Duration) -> Result<Option<TreeCalls>> {
                 None
             }
             WaitStatus::Stopped(_, signal) => Some(signal),
-            // The program of the call that goes on is another one: its exit follows.
+            WaitStatus::PtraceEvent(_, _, libc::PTRACE_EVENT_EXIT) => {
+                tree.peak_kib = tree.peak_kib.max(peak_kib(pid));
+                None
+            }
+            // An execve: the exit of the call follows. Or a task that was created: its own stop follows.
             _ => None,
         };
         match ptrace::syscall(pid, deliver) {
@@ -103,21 +115,37 @@ fn follow(root: Pid, limit: Duration) -> Result<Option<TreeCalls>> {
     Ok(Some(tree))
 }
 
-/// The next stop or end of a traced task; `None` if there is none until then. Spins, since a traced command stops every few
+/// The most memory that this process had resident, KiB; 0 if the kernel does not show it.
+fn peak_kib(pid: Pid) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    peak.and_then(|value| value.trim().trim_end_matches("kB").trim().parse().ok()).unwrap_or(0)
+}
+
+enum Next {
+    Stop(WaitStatus),
+    AllEnded,
+    TooLate,
+}
+
+/// The next stop or end of a traced task before `until`. Spins, since a traced command stops every few
 /// microseconds.
-fn next_stop(alive: &BTreeSet<Pid>, until: Instant) -> Result<Option<WaitStatus>> {
+fn next_stop(alive: &BTreeSet<Pid>, until: Instant) -> Result<Next> {
     let begun = Instant::now();
     loop {
         match waitpid(None, Some(WaitPidFlag::WNOHANG | WaitPidFlag::__WALL)) {
-            Ok(WaitStatus::StillAlive) if Instant::now() > until => return Ok(None),
+            Ok(WaitStatus::StillAlive) if Instant::now() > until => return Ok(Next::TooLate),
             Ok(WaitStatus::StillAlive) if begun.elapsed() > Duration::from_millis(1) => {
                 std::thread::sleep(Duration::from_micros(100));
             }
             Ok(WaitStatus::StillAlive) => std::hint::spin_loop(),
-            Ok(status) if status.pid().is_some_and(|pid| alive.contains(&pid)) => return Ok(Some(status)),
+            Ok(status) if status.pid().is_some_and(|pid| alive.contains(&pid)) => {
+                return Ok(Next::Stop(status));
+            }
             // A task that was created, whose first stop may come before that of its creator.
-            Ok(status @ WaitStatus::Stopped(_, Signal::SIGSTOP)) => return Ok(Some(status)),
+            Ok(status @ WaitStatus::Stopped(_, Signal::SIGSTOP)) => return Ok(Next::Stop(status)),
             Ok(_) | Err(Errno::EINTR) => {}
+            Err(Errno::ECHILD) => return Ok(Next::AllEnded),
             Err(errno) => return Err(refused("waitpid of a traced command")(errno)),
         }
     }
@@ -145,6 +173,7 @@ mod tests {
             let (once, thrice) = (counted("true | cat"), counted("true | cat; true | cat; true | cat"));
             let execs = |tree: &TreeCalls| tree.calls.get(&libc::SYS_execve).copied().unwrap_or(0);
             assert_eq!((execs(&once), execs(&thrice)), (1, 3), "{once:?} {thrice:?}");
+            assert!(once.peak_kib > 100, "{once:?}");
             assert!(once.created >= 1 && thrice.created >= 3 * once.created, "{once:?} {thrice:?}");
             let same = counted("true | cat");
             assert_eq!(same.calls.get(&libc::SYS_execve), once.calls.get(&libc::SYS_execve));

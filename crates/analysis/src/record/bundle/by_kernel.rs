@@ -76,7 +76,7 @@ mod tests {
         ];
         let sides = split_by_kernel(runs).unwrap();
         let found: Vec<_> = sides.iter().map(|side| (side.head.name.as_str(), side.records.len())).collect();
-        assert_eq!(told, [("6.12", 2), ("6.1", 1), ("6.1 pti=on", 1)]);
+        assert_eq!(found, [("6.12", 2), ("6.1", 1), ("6.1 pti=on", 1)]);
         assert_eq!(sides[0].head.created, 1);
     }
 

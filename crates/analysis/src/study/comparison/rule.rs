@@ -103,7 +103,7 @@ fn inconclusive_reason([a, b]: [Floor; 2], detectable: f64, rule: Rule) -> Strin
 pub(super) fn compare_exactly(a: &Index<'_>, b: &Index<'_>, id: &str, rule: Rule) -> Result<Change, String> {
     let (x, y) = pair_series(id, a, b)?;
     let [Some(old), Some(new)] = [x, y].map(case_range) else { return Err("a side has no value".into()) };
-    let change = CountChange { id: id.to_owned(), name: INSTRUCTIONS, old, new };
+    let change = CountChange { id: id.to_owned(), name: INSTRUCTIONS.into(), old, new };
     let verdict = change.verdict(rule.threshold);
     let reason = match verdict {
         Verdict::Inconclusive => Some(format!("the executions differ: {}", change.sentence())),
