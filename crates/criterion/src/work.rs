@@ -243,7 +243,8 @@ impl<M: Measurement + 'static> Operation<'_, M> {
     /// Compares the instructions of an iteration, if they could be counted, with those of the same loop without an operation.
     ///
     /// # Errors
-    /// An error where the iteration executes no more than that loop.
+    /// An error where the iteration executes exactly what that loop does. Where it executes less, the compiler has made another loop
+    /// of it, and the two counts say nothing about each other.
     fn judge_remains(&mut self, each: Option<f64>, clock: &Clock) -> Result<()> {
         let Some(shape) = self.outcome.shape else { return Ok(()) };
         if let Some(lazy) = shape.lazy {
@@ -276,7 +277,7 @@ impl<M: Measurement + 'static> Operation<'_, M> {
             self.unchecked.extend(Some(doubt).filter(|_| is_removed()));
             return Ok(());
         }
-        if is_exact && each <= empty + SAME {
+        if is_exact && (each - empty).abs() <= SAME {
             return Err(Error::Disproved(format!(
                 "nothing is left of this operation: its result is not used, or the compiler removed it ({counts}); return its result, \
                  and pass what it reads through black_box"
