@@ -82,9 +82,9 @@ pub struct Args {
     predictions: Option<PathBuf>,
     #[command(flatten)]
     home: Home,
-    /// A command to measure instead of cases: a shell line, or a program and its arguments (`syscost help commands`)
-    #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["filter", "method", "measure", "instructions", "why"])]
-    command: Vec<String>,
+    /// A command to measure instead of cases, as a shell line (`syscost help commands`)
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["filter", "method", "measure", "instructions", "why"])]
+    command: Option<String>,
 }
 
 /// The method by which the cost of an operation is determined.
@@ -98,8 +98,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if args.why {
         return explain_operations(&args.filter, &args.measuring, args.bin.as_deref(), args.format);
     }
-    if !args.command.is_empty() {
-        return run_command(&args.command);
+    if let Some(line) = &args.command {
+        return run_command(line);
     }
     let arguments = Arguments::parse(args.criterion_flags())?;
     let options = args.options()?;
@@ -108,9 +108,14 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// Becomes the same command line with the filter of this command, which its environment declares.
-fn run_command(words: &[String]) -> Result<ExitCode> {
-    let spec = CommandSpec::from_words(words);
-    let given = std::env::args_os().skip(1).take_while(|word| word != "--");
+fn run_command(line: &str) -> Result<ExitCode> {
+    const FLAG: &str = "--command";
+    let spec = CommandSpec::from_line(line);
+    let mut given: Vec<_> = std::env::args_os().skip(1).collect();
+    if let Some(at) = given.iter().position(|word| word == FLAG) {
+        given.drain(at..=at + 1);
+    }
+    given.retain(|word| !word.to_string_lossy().starts_with(&format!("{FLAG}=")));
     let mut again = own_program_command();
     again.args(given).args(["--exact", &format!("command/{}", spec.name)]);
     again.env(syscost_command_case::VARIABLE, CommandSpec::list_to_json(&[spec]));

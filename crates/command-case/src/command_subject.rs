@@ -213,3 +213,139 @@ impl Subject for CommandSubject {
         Report { found, evidence, unchecked, ..Report::default() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::declaration::Run;
+    use crate::platform::testing::run_in_child_process;
+    use syscost_engine::case::{Cpus, Scale};
+
+    fn place(scratch: &std::path::Path) -> Place {
+        let cpus = Cpus { here: None, others: cpu::allowed_cpus() };
+        Place { scratch: scratch.to_owned(), scale: Scale::Smoke, cpus }
+    }
+
+    /// Executes this shell line some times in a directory of its own. Returns the report, or the sentence of the error.
+    fn executed(line: &str, change: fn(&mut CommandSpec)) -> std::result::Result<Report, String> {
+        let directory = tempfile::tempdir().expect("a directory");
+        let scratch = directory.path().join("scratch");
+        std::fs::create_dir(&scratch).expect("made");
+        std::fs::write(directory.path().join("input"), "from the input\n").expect("written");
+        let mut spec = CommandSpec::new("it", Run::Line(line.to_owned()));
+        spec.directory = Some(directory.path().to_owned());
+        change(&mut spec);
+        let clock = Clock::start_up();
+        let run = || {
+            let mut subject = CommandSubject::new(spec, &place(&scratch))?;
+            subject.count(&clock)?;
+            subject.run(8, &clock)?;
+            Ok(subject.report())
+        };
+        run().map_err(|error: Error| error.to_string())
+    }
+
+    fn refused(line: &str, change: fn(&mut CommandSpec)) -> String {
+        executed(line, change).err().expect("an error")
+    }
+
+    const BUSY: &str = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done";
+
+    #[test]
+    fn honest_commands_of_odd_kinds_are_not_condemned() {
+        run_in_child_process(|| {
+            for line in [
+                "true & true & wait",
+                "echo a | cat | cat >/dev/null",
+                "seq 100000",
+                "cat input; cat >other <input; rm other",
+                "for i in 1 2 3 4; do seq 1000 | sort -n >/dev/null & done; wait",
+                "sleep 0.002",
+                "echo error >&2",
+            ] {
+                let report = executed(line, |_| ()).unwrap_or_else(|error| panic!("{line}: {error}"));
+                assert!(report.unchecked.is_empty(), "{line}: {:?}", report.unchecked);
+                assert!(report.evidence.iter().any(|words| words.contains("the same output")), "{line}");
+            }
+            let waits = executed("sleep 0.05", |_| ()).expect("a report").evidence.join(" ");
+            assert!(waits.contains("it waits 9"), "{waits}");
+            executed("cat; exit 3", |spec| spec.expect.exit = 3).expect("the declared exit code");
+        });
+    }
+
+    #[test]
+    fn a_command_that_caches_its_answer_is_unwitnessed() {
+        run_in_child_process(|| {
+            let line = format!("[ -e answer ] || {{ {BUSY}; echo 42 >answer; }}; cat answer");
+            let report = executed(&line, |_| ()).expect("a report");
+            assert!(
+                report.unchecked.join(" ").contains("the first execution used"),
+                "{:?}",
+                report.unchecked
+            );
+            let report =
+                executed(&line, |spec| spec.prepare = Some("rm -f answer".into())).expect("a report");
+            assert_eq!(report.unchecked, [""; 0]);
+        });
+    }
+
+    #[test]
+    fn a_command_that_ends_before_its_children_is_disproved_and_they_are_killed() {
+        run_in_child_process(|| {
+            let error = refused("sleep 60 & sleep 60 & echo done", |_| ());
+            assert!(error.contains("while 2 of its processes still ran"), "{error}");
+            assert_eq!(children(), [0; 0]);
+        });
+    }
+
+    #[test]
+    fn a_differing_output_is_disproved_if_declared_the_same_and_unwitnessed_otherwise() {
+        run_in_child_process(|| {
+            let line = "echo x >>count; [ $(wc -l <count) -eq 9 ] && echo wrong; echo right";
+            let sentence = refused(line, |spec| spec.expect.output = ExpectedOutput::Same);
+            assert_eq!(sentence, "the output of two executions differs");
+            let report = executed(line, |_| ()).expect("a report");
+            assert!(report.unchecked.join(" ").contains("the output of 1 of "), "{:?}", report.unchecked);
+            let report = executed(line, |spec| spec.expect.output = ExpectedOutput::Any).expect("a report");
+            assert_eq!(report.unchecked, [""; 0]);
+        });
+    }
+
+    #[test]
+    fn a_command_that_fails_hangs_or_is_missing_is_a_sentence() {
+        run_in_child_process(|| {
+            let failed = refused("echo why >&2; exit 4", |_| ());
+            assert_eq!(failed, "the command ended with exit code 4, expected exit code 0: why");
+            assert!(refused("kill -9 $$", |_| ()).contains("signal: 9"));
+            let hung = refused("sleep 60", |spec| spec.timeout = 0.1);
+            assert!(hung.contains("did not end within 0.1 s"), "{hung}");
+            assert!(refused("no-such-program", |_| ()).contains("no-such-program cannot be started"));
+            let prepared = refused("true", |spec| spec.prepare = Some("exit 2".into()));
+            assert!(prepared.starts_with("prepare of the"), "{prepared}");
+            let missing = refused("cat", |spec| spec.input = Some("/no/such/file".into()));
+            assert!(missing.starts_with("/no/such/file: opening"), "{missing}");
+        });
+    }
+
+    #[test]
+    fn system_calls_are_counted_by_name_and_repeat_exactly() {
+        run_in_child_process(|| {
+            let directory = tempfile::tempdir().expect("a directory");
+            let counted = |line: &str| {
+                let spec = CommandSpec::new("it", Run::Line(line.to_owned()));
+                let subject = CommandSubject::new(spec, &place(directory.path()));
+                subject.and_then(|mut subject| subject.count(&Clock::start_up())).expect(line)
+            };
+            let rate = |rates: &[EventRate], name: &str| {
+                rates.iter().find(|rate| rate.name == name).and_then(|rate| rate.rate).expect("counted")
+            };
+            let lines = [100, 300].map(|count| format!("dd if=/dev/zero of=/dev/null bs=1 count={count}"));
+            let [one, three] = lines.map(|line| counted(&line));
+            let reads = [&one, &three].map(|rates| rate(rates, "read"));
+            assert_eq!(reads[0].low, reads[0].high);
+            assert_eq!(reads[1].estimate - reads[0].estimate, 200.0);
+            assert!(rate(&one, "peak-memory-kib").estimate > 100.0);
+            assert_eq!(rate(&one, "tasks-created").estimate, 0.0);
+        });
+    }
+}

@@ -163,13 +163,9 @@ impl CommandSpec {
         }
     }
 
-    /// The command of these words of a command line, named after them: one word is a shell line.
-    pub fn from_words(words: &[String]) -> Self {
-        let run = match words {
-            [line] => Run::Line(line.clone()),
-            words => Run::Words(words.to_vec()),
-        };
-        Self::new(&name_from(&run.to_string()), run)
+    /// The command of a shell line, named after its words.
+    pub fn from_line(line: &str) -> Self {
+        Self::new(&name_from(line), Run::Line(line.to_owned()))
     }
 
     /// The longest time of an execution.
@@ -183,7 +179,7 @@ impl CommandSpec {
         let named = |name: &str, line: &String| Self::new(name, Run::Line(line.clone()));
         match lines {
             [] => None,
-            [line] => Some([(); 2].map(|()| Self::from_words(std::slice::from_ref(line)))),
+            [line] => Some([(); 2].map(|()| Self::from_line(line))),
             [a, b, ..] => Some([named("ab", a), named("ab", b)]),
         }
     }
@@ -311,7 +307,7 @@ mod tests {
 
     #[test]
     fn a_command_is_named_after_its_words() {
-        let name = |line: &str| CommandSpec::from_words(&[line.to_owned()]).name;
+        let name = |line: &str| CommandSpec::from_line(line).name;
         assert_eq!(name("gzip -1 <file.txt"), "gzip-1-file-txt");
         assert_eq!(name("Ünïcode | \u{1b}[31m"), "n-code-31m");
         assert_eq!(name("| |"), "it");

@@ -89,7 +89,8 @@ fn a_long_operation_has_fewer_turns_of_at_least_one_iteration() {
         |iteration_ns| Shape::for_sides(&[10.0, iteration_ns].map(|iteration_ns| ready(iteration_ns, 0)));
     assert_eq!(shape_with(100.0), Shape { rounds: 40, batches: 8, iterations: 1000 });
     assert_eq!(shape_with(400e3), Shape { rounds: 40, batches: 2, iterations: 1 });
-    assert_eq!(shape_with(50e6), Shape { rounds: 6, batches: 1, iterations: 1 });
+    assert_eq!(shape_with(40e6), Shape { rounds: 6, batches: 1, iterations: 1 });
+    assert_eq!(shape_with(50e6), Shape { rounds: 2, batches: 1, iterations: 1 });
 }
 
 fn ready(iteration_ns: f64, iterations: u64) -> Ready {
