@@ -246,7 +246,7 @@ mod tests {
     }
 
     fn refused(line: &str, change: fn(&mut CommandSpec)) -> String {
-        executed(line, change).err().expect("an error")
+        executed(line, change).expect_err("an error")
     }
 
     const BUSY: &str = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done";
